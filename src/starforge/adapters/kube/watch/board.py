@@ -1,0 +1,105 @@
+"""Everything that the watch knows of the namespace right now, and which runs have changed since they were told."""
+
+from datetime import datetime
+
+from starforge.adapters.kube.labels import KubeObject, run_of
+from starforge.adapters.kube.views.pods import assign_machines
+from starforge.adapters.kube.views.runs import newest, run_seen
+from starforge.adapters.kube.watch.messages import Changed, Kind, Listed
+from starforge.adapters.kube.watch.uids import Uids
+from starforge.domain.names import RunKey
+from starforge.domain.observation import RunSeen
+
+_NEEDED = frozenset({Kind.RAYJOB, Kind.POD})
+
+
+class Board:
+    """Objects by kind and uid. Nothing is told before RayJobs and Pods were listed: only then a run is complete."""
+
+    def __init__(self, uids: Uids) -> None:
+        self._uids = uids
+        self._objects: dict[Kind, dict[str, KubeObject]] = {kind: {} for kind in Kind}
+        self._by_run: dict[tuple[Kind, RunKey], dict[str, KubeObject]] = {}
+        self._listed: set[Kind] = set()
+        self._dirty: set[RunKey] = set()
+        self._machines: dict[RunKey, dict[str, int]] = {}
+
+    @property
+    def complete(self) -> bool:
+        return self._listed >= _NEEDED
+
+    @property
+    def dirty(self) -> bool:
+        return self.complete and bool(self._dirty)
+
+    def pod(self, uid: str) -> KubeObject | None:
+        return self._objects[Kind.POD].get(uid)
+
+    def listed(self, message: Listed) -> list[KubeObject]:
+        """Takes a complete list; the objects that are gone."""
+        old, new = self._objects[message.kind], {each["metadata"]["uid"]: each for each in message.objects}
+        self._objects[message.kind] = new
+        self._listed.add(message.kind)
+        gone = [each for uid, each in old.items() if uid not in new]
+        changed = [each for uid, each in new.items() if _version(each) != _version(old.get(uid))]
+        for each in gone:
+            self._forget(message.kind, each)
+        for each in changed:
+            self._learn(message.kind, each)
+        return gone
+
+    def changed(self, message: Changed) -> None:
+        uid = message.object["metadata"]["uid"]
+        if message.deleted:
+            self._objects[message.kind].pop(uid, None)
+            self._forget(message.kind, message.object)
+        else:
+            self._objects[message.kind][uid] = message.object
+            self._learn(message.kind, message.object)
+
+    def take_dirty(self, at: datetime) -> list[RunSeen]:
+        """The runs that changed, as they are now; asked for when `complete`."""
+        runs, self._dirty = sorted(self._dirty), set()
+        return [self._seen(run, at) for run in runs]
+
+    def run_of(self, kind: Kind, found: KubeObject) -> RunKey | None:
+        """The run of an object: by its labels, or its owner's uid where KubeRay gives it none of ours."""
+        owners = found["metadata"].get("ownerReferences") or []
+        if kind is not Kind.JOB:
+            return run_of(found)
+        return next((run for owner in owners if (run := self._uids.run(owner["uid"]))), None)
+
+    def _learn(self, kind: Kind, found: KubeObject) -> None:
+        run = self.run_of(kind, found)
+        if run is not None:
+            self._uids.add(found["metadata"]["uid"], run)
+            self._by_run.setdefault((kind, run), {})[found["metadata"]["uid"]] = found
+            self._mark(kind, run)
+
+    def _forget(self, kind: Kind, found: KubeObject) -> None:
+        self._uids.gone(found["metadata"]["uid"])
+        run = self.run_of(kind, found)
+        if run is None:
+            return
+        of_run = self._by_run.get((kind, run), {})
+        of_run.pop(found["metadata"]["uid"], None)
+        if not of_run:
+            self._by_run.pop((kind, run), None)
+        self._mark(kind, run)
+
+    def _mark(self, kind: Kind, run: RunKey) -> None:
+        if kind in _NEEDED:
+            self._dirty.add(run)
+
+    def _seen(self, run: RunKey, at: datetime) -> RunSeen:
+        rayjob = newest(self._by_run.get((Kind.RAYJOB, run), {}).values())
+        pods = list(self._by_run.get((Kind.POD, run), {}).values())
+        machines = assign_machines(pods, self._machines.get(run, {}))
+        self._machines[run] = machines
+        if rayjob is None and not pods:
+            del self._machines[run]
+        return run_seen(run, rayjob, pods, machines, at)
+
+
+def _version(found: KubeObject | None) -> str | None:
+    return found["metadata"].get("resourceVersion") if found else None

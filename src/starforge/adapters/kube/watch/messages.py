@@ -1,0 +1,66 @@
+"""What the threads of an observer tell it."""
+
+import threading
+from dataclasses import dataclass
+from enum import StrEnum
+from queue import Full, Queue
+
+from starforge.adapters.kube.labels import KubeObject
+
+
+class Kind(StrEnum):
+    RAYJOB = "RayJob"
+    RAYCLUSTER = "RayCluster"
+    POD = "Pod"
+    JOB = "Job"
+    EVENT = "Event"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """All objects of a kind: what is not among them is gone."""
+
+    kind: Kind
+    objects: list[KubeObject]
+
+
+@dataclass(frozen=True)
+class Changed:
+    kind: Kind
+    object: KubeObject
+    deleted: bool = False
+
+
+@dataclass(frozen=True)
+class Heard:
+    """Whether a kind can be watched."""
+
+    kind: Kind
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class LinesThere:
+    """A log has lines to fetch, or has ended."""
+
+    source: str
+
+
+Message = Listed | Changed | Heard | LinesThere
+_AGAIN_S = 0.2
+
+
+class Inbox:
+    """Messages in order. Bounded: a thread that runs ahead of the observer waits, and gives up when all is halted."""
+
+    def __init__(self, halted: threading.Event, size: int = 4096) -> None:
+        self._halted = halted
+        self.queue: Queue[Message] = Queue(size)
+
+    def put(self, message: Message) -> None:
+        while not self._halted.is_set():
+            try:
+                self.queue.put(message, timeout=_AGAIN_S)
+            except Full:
+                continue
+            return

@@ -1,0 +1,145 @@
+"""Watches a namespace: one thread a kind, one a log, and this one, which puts together what they say."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from queue import Empty
+
+from starforge.adapters.kube.client import KubeApi
+from starforge.adapters.kube.labels import MANAGED, KubeObject
+from starforge.adapters.kube.paths import Paths
+from starforge.adapters.kube.watch.board import Board
+from starforge.adapters.kube.watch.eventdesk import EventDesk
+from starforge.adapters.kube.watch.listwatch import ListWatch, Source
+from starforge.adapters.kube.watch.logs.followers import Followers
+from starforge.adapters.kube.watch.messages import Changed, Heard, Inbox, Kind, LinesThere, Listed, Message
+from starforge.adapters.kube.watch.streams import Streams
+from starforge.adapters.kube.watch.timers import Timers
+from starforge.adapters.kube.watch.uids import Uids
+from starforge.domain.names import RunKey
+from starforge.domain.observation import FleetHeard, Seen
+from starforge.domain.ports import Resume
+
+COALESCE_S = 0.05
+LOG_BATCH_S = 0.1
+HEARD_S = 1.0
+JOIN_S = 2.0
+_RUNS, _HEARD = "runs", "heard"
+# KubeRay's submitter Jobs carry no labels of ours, and other Jobs none of KubeRay's.
+_SUBMITTERS = "app.kubernetes.io/created-by=kuberay-operator"
+
+
+def sources(namespace: str) -> tuple[Source, ...]:
+    """What is watched. KubeRay copies the labels of a RayJob to its RayCluster."""
+    paths = Paths(namespace)
+    return (
+        Source(Kind.RAYJOB, paths.rayjobs, MANAGED),
+        Source(Kind.RAYCLUSTER, paths.rayclusters, MANAGED),
+        Source(Kind.POD, paths.pods, MANAGED),
+        Source(Kind.JOB, paths.batch_jobs, _SUBMITTERS),
+        Source(Kind.EVENT, paths.events, resumable=False),
+    )
+
+
+class Observer:
+    """One watch of a namespace, from what there is now on."""
+
+    def __init__(
+        self, api: KubeApi, namespace: str, resume: Callable[[RunKey, str], Resume], now: Callable[[], datetime]
+    ) -> None:
+        self._now, self._clock = now, time.monotonic
+        self._streams = Streams()
+        self._inbox = Inbox(self._streams.halted)
+        uids = Uids()
+        self._board, self._desk = Board(uids), EventDesk(uids)
+        self._followers = Followers(api, namespace, resume, self._inbox, self._streams)
+        self._problems: dict[Kind, str | None] = {}
+        self._timers = Timers()
+        watches = [ListWatch(api, source, self._inbox, self._streams) for source in sources(namespace)]
+        self._threads = [threading.Thread(target=watch.run, name="watch", daemon=True) for watch in watches]
+
+    def observe(self, stop: threading.Event) -> Iterator[Seen]:
+        """Everything that happens until `stop` is set; the threads end with it."""
+        for thread in self._threads:
+            thread.start()
+        self._timers.set(_HEARD, self._clock() + HEARD_S)
+        try:
+            while not stop.is_set():
+                yield from self._step()
+        finally:
+            self._halt()
+
+    def _step(self) -> Iterator[Seen]:
+        try:
+            message = self._inbox.queue.get(timeout=self._timers.wait_s(self._clock(), HEARD_S))
+        except Empty:
+            pass
+        else:
+            yield from self._take(message)
+        for name in self._timers.due(self._clock()):
+            yield from self._ring(name)
+
+    def _take(self, message: Message) -> Iterator[Seen]:
+        match message:
+            case Listed(kind=Kind.EVENT, objects=events):
+                for event in events:
+                    yield from self._event(event)
+            case Changed(kind=Kind.EVENT, object=event, deleted=deleted):
+                yield from () if deleted else self._event(event)
+            case Listed():
+                self._listed(message)
+            case Changed():
+                self._changed(message)
+            case Heard(kind=kind, problem=problem):
+                self._problems[kind] = problem
+            case LinesThere(source=source):
+                self._timers.set(source, self._clock() + LOG_BATCH_S)
+
+    def _event(self, event: KubeObject) -> Iterator[Seen]:
+        seen = self._desk.take(event, self._clock())
+        if seen is not None:
+            yield seen
+
+    def _listed(self, message: Listed) -> None:
+        gone = self._board.listed(message)
+        if message.kind is Kind.POD:
+            for pod in gone:
+                self._followers.gone(pod, self._clock())
+            for pod in message.objects:
+                self._followers.pod(pod)
+        self._schedule()
+
+    def _changed(self, message: Changed) -> None:
+        self._board.changed(message)
+        if message.kind is Kind.POD:
+            self._followers.pod(message.object)
+            if message.deleted:
+                self._followers.gone(message.object, self._clock())
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if self._board.dirty:
+            self._timers.set(_RUNS, self._clock() + COALESCE_S)
+
+    def _ring(self, name: str) -> Iterator[Seen]:
+        if name == _HEARD:
+            yield from self._every_second()
+        elif name == _RUNS:
+            yield from self._board.take_dirty(self._now())
+        else:
+            yield from self._followers.fetch(name)
+
+    def _every_second(self) -> Iterator[Seen]:
+        clock = self._clock()
+        self._timers.set(_HEARD, clock + HEARD_S)
+        self._followers.wake_late(clock)
+        yield from self._desk.matched(clock)
+        if self._board.complete or any(self._problems.values()):
+            yield FleetHeard(self._now(), next((each for each in self._problems.values() if each), None))
+
+    def _halt(self) -> None:
+        self._streams.halt()
+        until = self._clock() + JOIN_S
+        for thread in [*self._threads, *self._followers.halt()]:
+            thread.join(max(0.0, until - self._clock()))

@@ -1,0 +1,128 @@
+"""What a run looks like to the domain: its state files in the words that every fleet shares.
+
+Each machine that the spec asks for is shown as a Pod: its share of the one Ray node, which is a process of this one.
+"""
+
+import platform
+from datetime import UTC, datetime
+
+from starforge.adapters.local.node import Machine
+from starforge.adapters.local.rundir import Ending, Phase, RunOrder, Status
+from starforge.domain.names import JobId, RunKey
+from starforge.domain.observation import (
+    ContainerRole,
+    ContainerState,
+    ContainerView,
+    PodCondition,
+    PodPhase,
+    PodRole,
+    PodRuntime,
+    PodView,
+    RunPhase,
+    RunSeen,
+    Termination,
+)
+
+CONTAINER = "ray-head"
+IMAGE = "this machine"
+_ENDINGS = {
+    Ending.SUCCEEDED: RunPhase.SUCCEEDED,
+    Ending.FAILED: RunPhase.FAILED,
+    Ending.STOPPED: RunPhase.STOPPED,
+}
+
+
+def run_key(order: RunOrder) -> RunKey:
+    return RunKey(JobId(order.job), order.attempt)
+
+
+def head_pod(order: RunOrder) -> str:
+    """Name of the Pod whose container writes head.log."""
+    return _name(order, order.machines[0])
+
+
+def seen(order: RunOrder, status: Status | None, at: datetime) -> RunSeen:
+    """The run; `status` is None until its supervisor has begun."""
+    return RunSeen(
+        run=run_key(order),
+        phase=_phase(status),
+        at=at,
+        pods=tuple(_pod(order, machine, status, at) for machine in order.machines),
+        uid=order.uid,
+        message=status.message if status and status.phase is Phase.ENDED else None,
+    )
+
+
+def _phase(status: Status | None) -> RunPhase:
+    if status is None:
+        return RunPhase.WAITING
+    # A lost head is told as a Pod that failed under a run that goes on, as on a cluster.
+    if status.ending in _ENDINGS:
+        return _ENDINGS[status.ending]
+    return RunPhase.RUNNING if status.command_at else RunPhase.WAITING
+
+
+def _pod(order: RunOrder, machine: Machine, status: Status | None, at: datetime) -> PodView:
+    is_head = machine == order.machines[0]
+    name = _name(order, machine)
+    phase = _pod_phase(status)
+    return PodView(
+        uid=f"{order.uid}-{machine.pool}-{machine.number}",
+        name=name,
+        namespace=None,
+        runtime=PodRuntime.PROCESS,
+        role=PodRole.HEAD if is_head else PodRole.WORKER,
+        pool=machine.pool,
+        machine=machine.number,
+        phase=phase,
+        created_at=_time(order.created_at),
+        observed_at=at,
+        ready=phase is PodPhase.RUNNING,
+        terminating=status is not None and status.phase is Phase.ENDING,
+        message=status.message if status else None,
+        node_name=platform.node(),
+        gpus=machine.gpus,
+        conditions=(_scheduled(status),),
+        containers=(_container(status),) if is_head else (),
+        scheduled_at=_maybe(status.admitted_at if status else None),
+        started_at=_maybe(status.ready_at if status else None),
+        finished_at=_maybe(status.ended_at if status else None),
+    )
+
+
+def _name(order: RunOrder, machine: Machine) -> str:
+    return f"{order.name}-{machine.pool}-{machine.number}"
+
+
+def _pod_phase(status: Status | None) -> PodPhase:
+    if status is None or (status.ending is None and status.ready_at is None):
+        return PodPhase.PENDING
+    if status.ending is None:
+        return PodPhase.RUNNING
+    return PodPhase.FAILED if status.ending in (Ending.FAILED, Ending.HEAD_LOST) else PodPhase.SUCCEEDED
+
+
+def _scheduled(status: Status | None) -> PodCondition:
+    if status and status.phase is Phase.QUEUED:
+        return PodCondition("PodScheduled", status=False, reason="Unschedulable", message=status.message)
+    admitted = status.admitted_at if status else None
+    return PodCondition("PodScheduled", status=admitted is not None, changed_at=_maybe(admitted))
+
+
+def _container(status: Status | None) -> ContainerView:
+    running = status is not None and status.ready_at is not None
+    started = _maybe(status.ready_at if status else None)
+    if status is not None and status.ending is not None:
+        code = 0 if status.ending in (Ending.SUCCEEDED, Ending.STOPPED) else 1
+        ended = Termination(code, message=status.message, started_at=started, finished_at=_maybe(status.ended_at))
+        return ContainerView(CONTAINER, ContainerRole.MAIN, IMAGE, ContainerState.TERMINATED, termination=ended)
+    state = ContainerState.RUNNING if running else ContainerState.WAITING
+    return ContainerView(CONTAINER, ContainerRole.MAIN, IMAGE, state, ready=running, started_at=started)
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _maybe(seconds: float | None) -> datetime | None:
+    return None if seconds is None else _time(seconds)

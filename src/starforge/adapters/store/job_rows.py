@@ -1,0 +1,82 @@
+"""Jobs as rows and back."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, Select, select
+
+from starforge.adapters.store.tables import ATTEMPT, JOB
+from starforge.domain import deadlines
+from starforge.domain.job import Actor, ActorKind, Job
+from starforge.domain.names import Digest, JobId
+
+
+def values_of(job: Job) -> dict[str, Any]:
+    """The columns of a job that change, as they are for its next revision."""
+    attempt = job.attempt
+    return {
+        "revision": job.revision + 1,
+        "attempt": attempt.number,
+        "state": job.state.value,
+        "active": not job.ended,
+        "outcome": attempt.outcome.value if attempt.outcome else None,
+        "reason": attempt.reason.code.value if attempt.reason else None,
+        "updated_at": job.updated_at,
+        "started_at": attempt.started_at,
+        "ended_at": attempt.ended_at,
+        "due_at": due_at(job),
+        "code": job.code,
+        "capsule": job.capsule,
+    }
+
+
+def birth_of(job: Job) -> dict[str, Any]:
+    """The columns of a job that stay as they were at submit."""
+    return {
+        "id": job.id,
+        "name": job.spec.name,
+        "project": job.spec.project,
+        "fleet": job.spec.fleet,
+        "created_by": job.created_by.name,
+        "created_by_kind": job.created_by.kind.value,
+        "created_at": job.created_at,
+        "priority": job.spec.priority,
+        "gpus": job.spec.gpus,
+        "idempotency_key": job.idempotency_key,
+        "spec": job.spec,
+    }
+
+
+def due_at(job: Job) -> datetime | None:
+    """When somebody has to look whether its time is over; None once its outcome is known."""
+    if job.decided:
+        return None
+    grace = job.attempt.ending.grace_until if job.attempt.ending else None
+    return min((at for at in (deadlines.next_due(job.attempt.clocks), grace) if at), default=None)
+
+
+def select_jobs() -> Select[Any]:
+    """Every job with its current attempt."""
+    current = (ATTEMPT.c.job_id == JOB.c.id) & (ATTEMPT.c.number == JOB.c.attempt)
+    return select(JOB, ATTEMPT.c.document).join(ATTEMPT, current)
+
+
+def job_of(row: Row[Any]) -> Job:
+    return job_from(row._mapping)
+
+
+def job_from(values: Mapping[Any, Any]) -> Job:
+    code, capsule = values["code"], values["capsule"]
+    return Job(
+        id=JobId(values["id"]),
+        spec=values["spec"],
+        created_at=values["created_at"],
+        created_by=Actor(values["created_by"], ActorKind(values["created_by_kind"])),
+        updated_at=values["updated_at"],
+        attempt=values["document"],
+        revision=values["revision"],
+        code=Digest(code) if code else None,
+        capsule=Digest(capsule) if capsule else None,
+        idempotency_key=values["idempotency_key"],
+    )

@@ -1,0 +1,13 @@
+"""Alembic's entry: runs the migrations on the connection that migrate.py hands over."""
+
+from alembic import context
+
+from starforge.adapters.store.tables import METADATA
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=METADATA,
+    render_as_batch=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,134 @@
+"""The store: one short transaction for each call."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection
+
+from starforge.adapters.store import capsules, commands, commit, feed, jobs, lists, logs, metrics, timeline
+from starforge.adapters.store.engine import Database
+from starforge.adapters.store.failures import was_deadlock
+from starforge.domain.capsule import InlineFile
+from starforge.domain.changes import CapsuleRecord, Changes, CodeRecord, IdempotencyRecord, Lease, Upload
+from starforge.domain.errors import StoreUnavailable
+from starforge.domain.job import Attempt, Job
+from starforge.domain.logs import LogLine, LogSource
+from starforge.domain.names import CommandId, Digest, JobId, RunKey
+from starforge.domain.observation import PodView
+from starforge.domain.progress import MetricPoint
+from starforge.domain.queries import EventFilter, FeedRow, JobFilter, JobOrder, LogRange, Page, Window
+from starforge.domain.timeline import Entry
+
+_DEADLOCK_TRIES = 5
+_Args = ParamSpec("_Args")
+_Result = TypeVar("_Result")
+_Step = Callable[Concatenate[Connection, _Args], _Result]
+
+
+class SqlStore:
+    """The port `Store`. `url` is `sqlite:///<path>` or `postgresql://…`; run `migrate(url)` before."""
+
+    def __init__(self, url: str) -> None:
+        self.database = Database(url)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.database.close()
+
+    def commit(self, changes: Changes, *, at: datetime, lease: Lease | None = None) -> Sequence[FeedRow]:
+        return self._write(commit.write, changes, at=at, lease=lease)
+
+    def take(self, command: CommandId, *, token: str, at: datetime, lease_s: float) -> Lease | None:
+        return self._write(commands.take, command, token=token, at=at, lease_s=lease_s)
+
+    def due(self, *, at: datetime, limit: int) -> Sequence[CommandId]:
+        return self._read(commands.due, at=at, limit=limit)
+
+    def renew_observer(self, fleet: str, *, holder: str, at: datetime, lease_s: float) -> bool:
+        return self._write(commands.renew_observer, fleet, holder=holder, at=at, lease_s=lease_s)
+
+    def job(self, job: JobId) -> Job | None:
+        return self.jobs_by_id([job]).get(job)
+
+    def jobs_by_id(self, jobs_: Sequence[JobId]) -> Mapping[JobId, Job]:
+        return self._read(jobs.jobs_by_id, jobs_)
+
+    def attempts(self, jobs_: Sequence[JobId]) -> Mapping[JobId, Sequence[Attempt]]:
+        return self._read(jobs.attempts, jobs_)
+
+    def overdue(self, *, at: datetime, limit: int) -> Sequence[JobId]:
+        return self._read(jobs.overdue, at=at, limit=limit)
+
+    def job_page(self, which: JobFilter, order: JobOrder, window: Window) -> Page[Job]:
+        return self._read(lists.job_page, which, order, window)
+
+    def job_count(self, which: JobFilter, *, at_most: int) -> int:
+        return self._read(lists.job_count, which, at_most=at_most)
+
+    def pods(self, runs: Sequence[RunKey]) -> Mapping[RunKey, Sequence[PodView]]:
+        return self._read(jobs.pods, runs)
+
+    def entries(self, ids: Sequence[str]) -> Mapping[str, Entry]:
+        return self._read(timeline.entries, ids)
+
+    def entry_page(self, which: EventFilter, window: Window) -> Page[Entry]:
+        return self._read(lists.entry_page, which, window)
+
+    def log_sources(self, runs: Sequence[RunKey]) -> Mapping[RunKey, Sequence[LogSource]]:
+        return self._read(logs.log_sources, runs)
+
+    def log_lines(self, which: LogRange) -> Sequence[LogLine]:
+        return self._read(logs.log_lines, which)
+
+    def metric_points(
+        self, run: RunKey, names: Sequence[str] | None, first_step: int | None, last_step: int | None
+    ) -> Sequence[MetricPoint]:
+        return self._read(metrics.metric_points, run, names, first_step, last_step)
+
+    def metric_names(self, run: RunKey) -> Sequence[str]:
+        return self._read(metrics.metric_names, run)
+
+    def code(self, digest: Digest) -> CodeRecord | None:
+        return self._read(capsules.code, digest)
+
+    def upload(self, digest: Digest) -> Upload | None:
+        return self._read(capsules.upload, digest)
+
+    def capsules(self, digests: Sequence[Digest]) -> Mapping[Digest, CapsuleRecord]:
+        return self._read(capsules.capsules, digests)
+
+    def inline_code(self, job: JobId) -> Sequence[InlineFile] | None:
+        return self._read(capsules.inline_code, job)
+
+    def idempotency(self, project: str, mutation: str, key: str) -> IdempotencyRecord | None:
+        return self._read(capsules.idempotency, project, mutation, key)
+
+    def feed(self, *, after: int, limit: int) -> Sequence[FeedRow]:
+        return self._read(feed.read, after=after, limit=limit)
+
+    def feed_bounds(self) -> tuple[int, int]:
+        return self._read(feed.bounds)
+
+    def prune_feed(self, *, before: datetime) -> int:
+        total = 0
+        while dropped := self._write(feed.prune, before=before):
+            total += dropped
+        return total
+
+    def _read(self, step: _Step[_Args, _Result], *args: _Args.args, **kwargs: _Args.kwargs) -> _Result:
+        with self.database.reading() as connection:
+            return step(connection, *args, **kwargs)
+
+    def _write(self, step: _Step[_Args, _Result], *args: _Args.args, **kwargs: _Args.kwargs) -> _Result:
+        for _ in range(_DEADLOCK_TRIES - 1):
+            try:
+                return self._write_once(step, *args, **kwargs)
+            except StoreUnavailable as error:
+                if not was_deadlock(error):
+                    raise
+        return self._write_once(step, *args, **kwargs)
+
+    def _write_once(self, step: _Step[_Args, _Result], *args: _Args.args, **kwargs: _Args.kwargs) -> _Result:
+        with self.database.writing() as connection:
+            return step(connection, *args, **kwargs)

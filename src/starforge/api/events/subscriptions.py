@@ -1,0 +1,86 @@
+"""Events live: each once and in order."""
+
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from typing import Annotated
+
+import strawberry
+from strawberry import Info, argument
+
+from starforge.api.context import of_info
+from starforge.api.cursors import feed_cursor
+from starforge.api.enums import ChangeKind
+from starforge.api.events.types import event
+from starforge.api.feed.stream import Step, resume_position, steps
+from starforge.api.feed.types import EventChange
+from starforge.api.inputs import EventFilter
+from starforge.domain.queries import EventFilter as Which
+from starforge.domain.queries import FeedKind, FeedRow
+from starforge.domain.timeline import Entry, KubernetesSeen, Severity
+
+_SEVERITIES = tuple(Severity)
+
+
+@strawberry.type
+class EventSubscriptions:
+    @strawberry.subscription(
+        description=(
+            "Events that match, each once and in order; without a cursor only those from now on, as `Query.events` "
+            "holds the past."
+        )
+    )
+    async def events(
+        self,
+        info: Info,
+        filter: Annotated[  # noqa: A002
+            EventFilter | None, argument("Which events; all that the caller may see if left out.")
+        ] = None,
+        after: Annotated[str | None, argument("Cursor to resume from, of this subscription or of `feed`.")] = None,
+    ) -> AsyncGenerator[EventChange, None]:
+        context, which = of_info(info), filter.which() if filter else Which()
+        position = None if after is None else await resume_position(context.services.hub, after)
+
+        def wants(row: FeedRow) -> bool:
+            return row.kind is FeedKind.EVENT and _may_match(which, row)
+
+        async for step in steps(context, wants, position, coalesce=False):
+            if step.row is None:
+                yield _step(step, None)
+                continue
+            context.renew()
+            entry = await context.loaders.entries.load(step.row.subject)
+            if entry and matches(which, entry):
+                yield _step(step, entry)
+
+
+def _may_match(which: Which, row: FeedRow) -> bool:
+    if which.jobs is not None and row.job not in which.jobs:
+        return False
+    return which.projects is None or row.project in which.projects
+
+
+def matches(which: Which, entry: Entry) -> bool:
+    """Whether an entry matches all of a filter that its row of the feed can't tell."""
+    reason = entry.detail.reason if isinstance(entry.detail, KubernetesSeen) else None
+    return (
+        (which.types is None or entry.type in which.types)
+        and (which.min_severity is None or _severe(entry.severity) >= _severe(which.min_severity))
+        and (which.fleets is None or entry.fleet in which.fleets)
+        and (which.attempt is None or (entry.run is not None and entry.run.attempt == which.attempt))
+        and (which.kubernetes_reasons is None or reason in which.kubernetes_reasons)
+        and (which.since is None or entry.last_at >= which.since)
+        and (which.until is None or entry.first_at < which.until)
+    )
+
+
+def _severe(severity: Severity) -> int:
+    return _SEVERITIES.index(severity)
+
+
+def _step(step: Step, entry: Entry | None) -> EventChange:
+    return EventChange(
+        cursor=feed_cursor(step.position),
+        kind=ChangeKind.UPDATED if entry else ChangeKind.BOOKMARK,
+        at=step.row.at if step.row else datetime.now(UTC),
+        event=event(entry) if entry else None,
+    )

@@ -1,0 +1,32 @@
+"""Opaque ids of what has no id of its own in the domain, and what they stand for."""
+
+from starforge.domain.names import Digest, JobId, RunKey
+
+
+def attempt(run: RunKey) -> str:
+    return f"attempt.{run.job}.{run.attempt}"
+
+
+def pod(run: RunKey, uid: str) -> str:
+    return f"pod.{run.job}.{run.attempt}.{uid}"
+
+
+def log(run: RunKey, key: str) -> str:
+    return f"log.{run.job}.{run.attempt}.{key}"
+
+
+def capsule(digest: Digest) -> str:
+    return f"capsule.{digest}"
+
+
+def kind(text: str) -> str:
+    """What an id is of: job, event, attempt, pod, log or capsule; anything else is of nothing."""
+    return text.partition(".")[0] if "." in text else text.partition("-")[0]
+
+
+def run_of(text: str) -> tuple[RunKey, str] | None:
+    """The run, and the rest, of an id of an attempt, a Pod or a log; None if it is none of these."""
+    parts = text.split(".", 3)
+    if len(parts) < 3 or not parts[2].isdigit():
+        return None
+    return RunKey(JobId(parts[1]), int(parts[2])), parts[3] if len(parts) > 3 else ""

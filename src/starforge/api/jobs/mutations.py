@@ -1,0 +1,67 @@
+"""submitJob and cancelJob: thin, as the actions decide."""
+
+from typing import Annotated
+
+import strawberry
+from strawberry import Info, argument
+
+from starforge.api.context import of_info
+from starforge.api.enums import UserErrorCode
+from starforge.api.inputs import SubmitJobInput
+from starforge.api.jobs.payloads import CancelJobPayload, SubmitJobPayload
+from starforge.api.jobs.types import Job
+from starforge.api.payloads import InputError, user_errors
+from starforge.domain.actions.cancel import CancelStatus, Wish, cancel
+from starforge.domain.actions.submit import SubmitStatus, submit
+from starforge.domain.errors import NotFound, UserMistake
+from starforge.domain.names import JobId
+
+
+@strawberry.type
+class JobMutations:
+    @strawberry.mutation(description="Submit one job.")
+    async def submit_job(
+        self,
+        info: Info,
+        input: Annotated[SubmitJobInput, argument("The job, its code and its idempotency key.")],  # noqa: A002
+    ) -> SubmitJobPayload:
+        context = of_info(info)
+        try:
+            done = await context.services.thread(submit, context.ports, input.submission(), context.caller.actor)
+        except UserMistake as mistake:
+            return SubmitJobPayload(user_errors=user_errors(mistake, "input"), status=SubmitStatus.REFUSED, job=None)
+        return SubmitJobPayload(user_errors=[], status=done.status, job=Job.of(done.job))
+
+    @strawberry.mutation(
+        description=(
+            "Ask for a job to end: SIGTERM, a grace, then removal of its cluster; a job that has ended is left as it is "
+            "and the answer says so."
+        )
+    )
+    async def cancel_job(
+        self,
+        info: Info,
+        id: Annotated[strawberry.ID, argument("Opaque id of the job.")],  # noqa: A002
+        attempt: Annotated[
+            int | None,
+            argument(
+                "Cancel only if this is still the current attempt, so that a late call can't end a newer one; any "
+                "attempt if left out."
+            ),
+        ] = None,
+        grace_seconds: Annotated[
+            int | None,
+            argument("Seconds between SIGTERM and removal, 0 to 3,600; the spec's own grace if left out."),
+        ] = None,
+        note: Annotated[str | None, argument("Why, in at most 500 characters, shown in the timeline.")] = None,
+    ) -> CancelJobPayload:
+        context = of_info(info)
+        wish = Wish(context.caller.actor, note, grace_seconds, attempt)
+        try:
+            status, job = await context.services.thread(cancel, context.ports, JobId(str(id)), wish)
+        except UserMistake as mistake:
+            return CancelJobPayload(user_errors=user_errors(mistake), status=CancelStatus.REFUSED, job=None)
+        except NotFound as absent:
+            error = InputError(code=UserErrorCode.NOT_FOUND, field=["id"], message=absent.message)
+            return CancelJobPayload(user_errors=[error], status=CancelStatus.REFUSED, job=None)
+        return CancelJobPayload(user_errors=[], status=status, job=Job.of(job))

@@ -1,0 +1,136 @@
+"""Log lines live: each once and in order, from rows or archive, until the log is closed."""
+
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from typing import Annotated
+
+import strawberry
+from strawberry import Info, argument
+
+from starforge.api import ids
+from starforge.api.context import Context, of_info
+from starforge.api.cursors import line_cursor, read_line_cursor
+from starforge.api.enums import ChangeKind
+from starforge.api.feed.listener import Listener
+from starforge.api.feed.stream import BOOKMARK_S
+from starforge.api.feed.types import LogChunk
+from starforge.api.logs.pages import LINES_MAX, find_source, read_lines
+from starforge.api.logs.types import LogLine, LogSource
+from starforge.api.paging import bad_input
+from starforge.domain import logs
+from starforge.domain.logs import DRIVER, LogState
+from starforge.domain.names import JobId, RunKey
+from starforge.domain.queries import FeedKind, FeedRow
+
+CHUNK_BYTES = 256 * 1024
+
+
+@strawberry.type
+class LogSubscriptions:
+    @strawberry.subscription(
+        description=(
+            "Log lines of one source of a job, each once and in order, from the archive or live with no seam, until "
+            "the log is closed."
+        )
+    )
+    async def job_logs(
+        self,
+        info: Info,
+        id: Annotated[strawberry.ID, argument("Opaque id of the job.")],  # noqa: A002
+        attempt: Annotated[
+            int | None,
+            argument(
+                "Number of the attempt, from 1; the current one if left out, and the stream then stays with that attempt."
+            ),
+        ] = None,
+        source: Annotated[
+            str | None,
+            argument("Key of a LogSource; `driver` if left out, and it may name a source that does not exist yet."),
+        ] = None,
+        after: Annotated[
+            str | None,
+            argument(
+                "Cursor to resume from, of this subscription or of an edge of `Job.logs`; from the first line if left out."
+            ),
+        ] = None,
+        tail: Annotated[
+            int | None, argument("Start this many lines before the end, 0 to 1,000; not together with `after`.")
+        ] = None,
+    ) -> AsyncGenerator[LogChunk, None]:
+        context = of_info(info)
+        job = await context.job(JobId(str(id)))
+        run = RunKey(job.id, attempt or job.attempt.number)
+        async for chunk in _follow(context, run, source or DRIVER, after, tail):
+            yield chunk
+
+
+async def _follow(
+    context: Context, run: RunKey, key: str, after: str | None, tail: int | None
+) -> AsyncGenerator[LogChunk, None]:
+    log = ids.log(run, key)
+    listener = Listener(lambda row: _concerns(row, run, key), coalesce=True)
+    leave = context.services.hub.listen(listener)
+    try:
+        number = await _first(context, run, key, read_line_cursor(after, log), tail)
+        while True:
+            context.renew()
+            source = await find_source(context, run, key)
+            while source and number < source.lines:
+                lines = await _some(context, run, key, number + 1, source.lines)
+                number = lines[-1].number
+                yield _chunk(log, number, source, lines)
+            if await _is_over(context, run, source):
+                yield _chunk(log, number, source, [], end=True)
+                return
+            if await listener.next(BOOKMARK_S) is None:
+                yield _chunk(log, number, source, None)
+    finally:
+        leave()
+
+
+def _concerns(row: FeedRow, run: RunKey, key: str) -> bool:
+    """Whether a row tells of this log, or of its job, whose end is the end of a log that never came to be."""
+    if row.kind is FeedKind.LOG:
+        return row.subject == f"{run} {key}"
+    return row.kind is FeedKind.JOB and row.job == run.job
+
+
+async def _first(context: Context, run: RunKey, key: str, after: int | None, tail: int | None) -> int:
+    """The line after which the stream begins."""
+    if tail is None:
+        return after or 0
+    if after is not None or not 0 <= tail <= LINES_MAX:
+        raise bad_input("`tail` is 0 to 1,000 and does not go with `after`.")
+    source = await find_source(context, run, key)
+    return max(0, source.lines - tail) if source else 0
+
+
+async def _some(context: Context, run: RunKey, key: str, first: int, last: int) -> list[logs.LogLine]:
+    """At least one line and at most LINES_MAX lines or CHUNK_BYTES."""
+    lines = await read_lines(context, run, key, first, min(last, first + LINES_MAX - 1))
+    size = 0
+    for index, line in enumerate(lines):
+        size += len(line.text)
+        if size > CHUNK_BYTES and index:
+            return lines[:index]
+    return lines
+
+
+async def _is_over(context: Context, run: RunKey, source: logs.LogSource | None) -> bool:
+    if source is not None:
+        return source.state is not LogState.OPEN
+    job = await context.job(run.job)
+    return job.attempt.number > run.attempt or job.ended
+
+
+def _chunk(
+    log: str, number: int, source: logs.LogSource | None, lines: list[logs.LogLine] | None, *, end: bool = False
+) -> LogChunk:
+    return LogChunk(
+        cursor=line_cursor(log, number),
+        kind=ChangeKind.BOOKMARK if lines is None else ChangeKind.UPDATED,
+        at=datetime.now(UTC),
+        source=LogSource.of(source) if source else None,
+        lines=None if lines is None else [LogLine.of(line) for line in lines],
+        end=end,
+    )

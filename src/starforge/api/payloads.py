@@ -1,0 +1,65 @@
+"""What every mutation answers, and what its caller can put right."""
+
+from collections.abc import Sequence
+
+import strawberry
+
+from starforge.api.enums import UserErrorCode
+from starforge.api.interfaces import Workload
+from starforge.domain.errors import Conflict, Problem, UserMistake
+
+
+@strawberry.interface(
+    description=("Something the caller can put right; the concrete type adds what a form or a script needs to do so.")
+)
+class UserError:
+    code: UserErrorCode = strawberry.field(description="Code to act on.")
+    field: list[str] | None = strawberry.field(
+        description=(
+            "Path of the input at fault from the argument's name on, list indexes as decimal strings, for example "
+            "['input', 'spec', 'pools', '0', 'machines']; null if it is the whole request."
+        )
+    )
+    message: str = strawberry.field(description="Sentence for a person that says what is wrong and what to do.")
+
+
+@strawberry.type(description="An input or the request as a whole is not as it must be.")
+class InputError(UserError): ...
+
+
+@strawberry.type(
+    description=(
+        "The idempotency key was used before with another body, or the object is not in a state that allows this."
+    )
+)
+class ConflictError(UserError):
+    workload: Workload | None = strawberry.field(
+        description=("The job or playground that stands in the way; null if the caller may not see it.")
+    )
+
+
+@strawberry.type(description="A file of the code is refused.")
+class CodeError(UserError):
+    path: str = strawberry.field(description="Path of the file within the code.")
+    rule: str = strawberry.field(description="Rule that refuses it, never the text that it matched.")
+
+
+@strawberry.interface(description="What every mutation answers.")
+class MutationPayload:
+    user_errors: list[UserError] = strawberry.field(
+        description=("What the caller can put right; empty when all went well.")
+    )
+
+
+def user_errors(mistake: UserMistake, *path: str, workload: Workload | None = None) -> list[UserError]:
+    """The problems of a mistake, with `path` before each of their fields."""
+    return [_user_error(mistake, problem, path, workload) for problem in mistake.problems]
+
+
+def _user_error(mistake: UserMistake, problem: Problem, path: Sequence[str], workload: Workload | None) -> UserError:
+    code, field, message = UserErrorCode(problem.code), [*path, *problem.field], problem.message
+    if isinstance(mistake, Conflict):
+        return ConflictError(code=code, field=field, message=message, workload=workload)
+    if problem.rule is not None and problem.file is not None:
+        return CodeError(code=code, field=field, message=message, path=problem.file, rule=problem.rule)
+    return InputError(code=code, field=field, message=message)

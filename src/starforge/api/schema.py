@@ -1,0 +1,66 @@
+"""The schema, put together from the rooms, and its text."""
+
+import strawberry
+from strawberry.schema.config import StrawberryConfig
+
+from starforge.api.capsules.mutations import CapsuleMutations
+from starforge.api.events import types as events
+from starforge.api.events.subscriptions import EventSubscriptions
+from starforge.api.jobs.mutations import JobMutations
+from starforge.api.jobs.queries import JobQueries
+from starforge.api.jobs.subscriptions import JobSubscriptions
+from starforge.api.logs.subscriptions import LogSubscriptions
+from starforge.api.payloads import CodeError, ConflictError, InputError
+from starforge.api.scalars import SCALARS
+from starforge.api.transport.schema import GatewaySchema
+
+
+@strawberry.type(description="Everything that can be read.")
+class Query(JobQueries): ...
+
+
+@strawberry.type(
+    description=(
+        "Everything that can be done; each is one database transaction and is safe to send again as the schema's note on "
+        "retries says."
+    )
+)
+class Mutation(CapsuleMutations, JobMutations): ...
+
+
+@strawberry.type(
+    description=(
+        "Everything that can be followed live; each starts with a snapshot, or after a cursor, and then sends every change."
+    )
+)
+class Subscription(JobSubscriptions, EventSubscriptions, LogSubscriptions): ...
+
+
+EVENTS = [
+    events.JobStateEvent,
+    events.ReasonEvent,
+    events.ActionEvent,
+    events.ClockEvent,
+    events.PodEvent,
+    events.LogEvent,
+    events.TeardownEvent,
+    events.CommandEvent,
+    events.FleetEvent,
+    events.KubernetesEvent,
+]
+
+
+def make_schema() -> GatewaySchema:
+    """The schema of the gateway."""
+    return GatewaySchema(
+        query=Query,
+        mutation=Mutation,
+        subscription=Subscription,
+        types=[*EVENTS, InputError, ConflictError, CodeError],
+        config=StrawberryConfig(scalar_map=dict(SCALARS), disable_field_suggestions=True),
+    )
+
+
+def print_schema() -> str:
+    """The schema's text, as it is committed in schema.graphql."""
+    return make_schema().as_str() + "\n"

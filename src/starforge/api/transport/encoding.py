@@ -1,0 +1,37 @@
+"""JSON as it goes over the wire, both ways."""
+
+import json
+from typing import Any
+
+
+class NotJson(ValueError):
+    """The text is not JSON (RFC 8259); the sentence says so to the client."""
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def decode_json(text: str | bytes) -> Any:
+    """Raises NotJson, also for NaN and Infinity, for bytes that are not UTF-8 and for what is nested too deeply."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise NotJson("this is not JSON, or it is nested too deeply") from error
+
+
+def encode_json(value: Any) -> str:
+    """Compact, and always encodable as UTF-8. Raises ValueError or TypeError for what JSON can't carry."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if text.isascii() or _is_utf8(text):
+        return text
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
+def _is_utf8(text: str) -> bool:
+    """False for half of a surrogate pair, which JSON can escape but UTF-8 can't encode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

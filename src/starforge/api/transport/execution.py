@@ -1,0 +1,123 @@
+"""Runs one operation over strawberry: prepared document in, answers as the client gets them out."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from graphql import GraphQLError, OperationType
+from strawberry import Schema
+from strawberry.types.execution import ExecutionResult, PreExecutionError
+
+from starforge.api.transport.callers import CallerT, Incoming, MakeContext, RenewedPerEvent
+from starforge.api.transport.codes import ErrorCode
+from starforge.api.transport.documents import Document, Documents
+from starforge.api.transport.errors import RequestRefused, describe
+from starforge.api.transport.limits import TransportLimits
+from starforge.api.transport.mutations import RunningMutations
+from starforge.api.transport.request import GraphQLRequest
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What a request asks for, once its document is known to be valid."""
+
+    request: GraphQLRequest
+    document: Document
+    kind: OperationType
+
+    def arguments(self) -> dict[str, Any]:
+        return {
+            "query": self.document.text,
+            "variable_values": self.request.variables,
+            "operation_name": self.request.operation_name,
+            "operation_extensions": self.request.extensions,
+        }
+
+
+class Executor(Generic[CallerT]):
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        make_context: MakeContext[CallerT],
+        limits: TransportLimits,
+        mutations: RunningMutations,
+    ) -> None:
+        self._schema = schema
+        self._make_context = make_context
+        self._limits = limits
+        self._mutations = mutations
+        self._documents = Documents(schema, limits)
+
+    async def prepare(self, request: GraphQLRequest) -> Operation:
+        """Raises RequestRefused."""
+        document = await self._documents.prepare(request.query)
+        return Operation(request, document, document.kind(request.operation_name))
+
+    async def answer(self, operation: Operation, incoming: Incoming[CallerT]) -> dict[str, Any]:
+        """A response with `data`, of a query or mutation. Raises RequestRefused if it could not be run."""
+        work = self._execute(operation, incoming)
+        if operation.kind is OperationType.MUTATION:
+            work = self._mutations.run(work)
+        try:
+            async with asyncio.timeout(self._limits.execution_timeout_s):
+                return await work
+        except TimeoutError as error:
+            raise _timed_out(operation.kind, self._limits.execution_timeout_s) from error
+
+    async def _execute(self, operation: Operation, incoming: Incoming[CallerT]) -> dict[str, Any]:
+        try:
+            context = self._make_context(incoming)
+            result = await self._schema.execute(**operation.arguments(), context_value=context)
+        except Exception as error:
+            raise RequestRefused.because_of(error) from error
+        return _response(result)
+
+    async def stream(self, operation: Operation, incoming: Incoming[CallerT]) -> AsyncGenerator[dict[str, Any], None]:
+        """A response per event of a subscription. Raises RequestRefused where the subscription ends with an error."""
+        try:
+            context = self._make_context(incoming)
+            results = await self._schema.stream(**operation.arguments(), context_value=context)
+            async with aclosing(results):
+                _renew(context)
+                async for result in results:
+                    yield _response(result)
+                    _renew(context)
+        except RequestRefused:
+            raise
+        except Exception as error:
+            raise RequestRefused.because_of(error) from error
+
+
+def _renew(context: object) -> None:
+    if isinstance(context, RenewedPerEvent):
+        context.renew()
+
+
+def _response(result: Any) -> dict[str, Any]:
+    """Raises RequestRefused if the result is no response with data but the end of the operation: its document or
+    variables were refused, or its generator raised."""
+    if not isinstance(result, ExecutionResult):
+        raise RequestRefused.because_of(TypeError(f"a schema with @defer or @stream gave {type(result).__name__}"))
+    errors = [describe(error) for error in result.errors or ()]
+    if isinstance(result, PreExecutionError) or (result.data is None and _all_without_path(result.errors)):
+        raise RequestRefused.with_errors(errors)
+    response: dict[str, Any] = {"data": result.data}
+    if errors:
+        response["errors"] = errors
+    if result.extensions:
+        response["extensions"] = result.extensions
+    return response
+
+
+def _all_without_path(errors: list[GraphQLError] | None) -> bool:
+    return bool(errors) and all(error.path is None for error in errors or ())
+
+
+def _timed_out(kind: OperationType, seconds: float) -> RequestRefused:
+    sentence = f"The {kind.value} took longer than {seconds:g} seconds and was given up."
+    if kind is OperationType.MUTATION:
+        sentence += " It may still be done: look, or send it again with the same idempotency key."
+    return RequestRefused(ErrorCode.TIMEOUT, sentence)

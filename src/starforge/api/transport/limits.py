@@ -1,0 +1,45 @@
+"""How much one client may ask of the transport, and how long things may take."""
+
+from dataclasses import dataclass
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True)
+class TransportLimits:
+    """Sizes in bytes of UTF-8, times in seconds. The defaults are what production runs with; tests make them small."""
+
+    body_bytes: int = 4 * MIB
+    """A POST body: 1 MiB of inline code, escaped as JSON, fits."""
+    body_timeout_s: float = 30
+    """For a client to send its whole body."""
+    execution_timeout_s: float = 30
+    """For one query or mutation; the mutation itself goes on, only the wait ends."""
+    authentication_timeout_s: float = 10
+
+    document_bytes: int = 64 * KIB
+    document_tokens: int = 1_000
+    """The largest page of our dashboards needs 394, introspection 163; validation takes time with the square of it."""
+    document_depth: int = 16
+    """Introspection, the deepest document in use, needs 15."""
+    document_aliases: int = 30
+    """Counted where a fragment is spread, so a fragment used twice counts twice."""
+    document_fields: int = 5_000
+    """Fields after fragments are spread out."""
+    cached_documents: int = 512
+
+    init_timeout_s: float = 5
+    frame_bytes_before_init: int = 64 * KIB
+    frame_bytes: int = MIB
+    ping_interval_s: float = 12
+    pong_timeout_s: float = 12
+    send_timeout_s: float = 10
+    """For one frame to leave; a peer that reads slower is closed as slow."""
+    operations_per_connection: int = 100
+
+
+def uvicorn_options(limits: TransportLimits) -> dict[str, object]:
+    """What uvicorn has to be started with: its own limits would be wider, and its own ping closes with a code (1011)
+    after which clients do not come back."""
+    return {"ws_max_size": limits.frame_bytes, "ws_ping_interval": None, "ws_per_message_deflate": False}

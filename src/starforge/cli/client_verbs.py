@@ -1,0 +1,124 @@
+"""The verbs that ask a gateway. Their code is imported when they are called, so that each starts fast."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+PANEL = "Jobs"
+JSON = Annotated[bool, typer.Option("--json", help="Print JSON for scripts, and nothing else, on stdout.")]
+DIRECTORY = Annotated[Path, typer.Argument(help="The code, with starforge.yaml in it.", exists=True, file_okay=False)]
+JOB = Annotated[str, typer.Argument(metavar="ID", help="Id of the job.")]
+
+
+class State(StrEnum):
+    """The JobState of the API, which a test compares it with."""
+
+    SUBMITTED = "SUBMITTED"
+    PACKAGING = "PACKAGING"
+    LAUNCHING = "LAUNCHING"
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    FINISHING = "FINISHING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELED = "CANCELED"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds them to the app."""
+    for verb in (submit, jobs, job, logs, cancel, pack):
+        app.command(rich_help_panel=PANEL)(verb)
+
+
+def submit(
+    directory: DIRECTORY,
+    *,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Show the job and its log until it has ended; exit by its outcome.")
+    ] = False,
+    idempotency_key: Annotated[
+        str | None, typer.Option(help="Makes it safe to submit again: the same key finds the same job.")
+    ] = None,
+    json: JSON = False,
+) -> None:
+    """Submit the job that a directory holds."""
+    from starforge.cli.verbs import submit as verb
+
+    raise typer.Exit(verb.run(directory, follow=follow, idempotency_key=idempotency_key, as_json=json))
+
+
+def jobs(
+    *,
+    state: Annotated[
+        list[State] | None, typer.Option(case_sensitive=False, help="Only in this state; may be given again.")
+    ] = None,
+    project: Annotated[list[str] | None, typer.Option(help="Only of this project; may be given again.")] = None,
+    active: Annotated[bool, typer.Option("--active", help="Only those that have not ended.")] = False,
+    first: Annotated[int, typer.Option(help="Show at most this many.", min=1, max=10_000)] = 25,
+    json: JSON = False,
+) -> None:
+    """List jobs, the newest first."""
+    from starforge.cli.verbs import jobs as verb
+
+    states, projects = [str(one) for one in state or ()], project or []
+    raise typer.Exit(verb.run_jobs(states=states, projects=projects, active=active, first=first, as_json=json))
+
+
+def job(job_id: JOB, *, json: JSON = False) -> None:
+    """Show all about one job: where it is, why, and what is left of its clocks."""
+    from starforge.cli.verbs import jobs as verb
+
+    raise typer.Exit(verb.run_job(job_id, as_json=json))
+
+
+def logs(
+    job_id: JOB,
+    *,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with new lines until the log is closed.")
+    ] = False,
+    source: Annotated[
+        str, typer.Option(metavar="KEY", help="Which log: driver, or one that `starforge job ID` lists.")
+    ] = "driver",
+    attempt: Annotated[int | None, typer.Option(help="Which attempt; the current one if not given.", min=1)] = None,
+    tail: Annotated[int | None, typer.Option(help="Only the last lines, this many.", min=0, max=1000)] = None,
+    json: JSON = False,
+) -> None:
+    """Print the lines of a log; with --json one object a line."""
+    from starforge.cli.verbs import logs as verb
+
+    raise typer.Exit(verb.run(verb.Wanted(job_id, source, attempt, tail), follow=follow, as_json=json))
+
+
+def cancel(
+    job_id: JOB,
+    *,
+    note: Annotated[str | None, typer.Option(help="Why, for its timeline.")] = None,
+    grace: Annotated[
+        int | None,
+        typer.Option(help="Seconds between SIGTERM and removal; the spec's own if not given.", min=0, max=3600),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when it has ended and nothing of it is left.")] = False,
+    json: JSON = False,
+) -> None:
+    """End a job. The exit code is 0 also if it had ended before."""
+    from starforge.cli.verbs import cancel as verb
+
+    raise typer.Exit(verb.run(job_id, note=note, grace=grace, wait=wait, as_json=json))
+
+
+def pack(
+    directory: Annotated[Path, typer.Argument(help="The code.", exists=True, file_okay=False)],
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go, without -o.")] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the zip of the code here.")] = None,
+    json: JSON = False,
+) -> None:
+    """Show what of a directory a job would get, and what is left out by which rule."""
+    from starforge.cli.verbs import pack as verb
+
+    if dry_run and output:
+        raise typer.BadParameter("--dry-run writes nothing: leave it or --output out.")
+    raise typer.Exit(verb.run(directory, output=output, as_json=json))

@@ -1,0 +1,98 @@
+"""The GraphQL documents of the client verbs; a test checks each against schema.graphql."""
+
+_REASON = "reason { code message advice whose since }"
+_POD_COUNTS = "podCounts { wanted pending running ready succeeded failed terminating }"
+_PROGRESS = "progress { step total fraction stepsPerSecond estimatedEndAt metrics { name value nonFinite } }"
+_CLOCKS = "clocks { kind state limitSeconds dueAt }"
+_LINE = "number at text marks"
+_LOG_SOURCE = "key state lines gaps { afterLine message lines }"
+_USER_ERRORS = """
+userErrors { __typename code field message ... on CodeError { path rule } ... on ConflictError { workload { id } } }
+"""
+_NOW = f"""
+id name project fleet attempt state outcome exitCode ended gpus createdAt startedAt finishedAt endedAt
+{_REASON} {_POD_COUNTS} {_PROGRESS}
+observation {{ freshness staleSince problem {{ message }} }}
+"""
+_LIVE = f"""
+{_NOW} {_CLOCKS}
+pools {{ name series machines gpusPerMachine reason {{ message }} {_POD_COUNTS} }}
+pods {{ name runtime role pool machine phase ready terminating waitingReason nodeName restarts goneAt }}
+"""
+
+PREPARE_CODE = f"""
+mutation PrepareCode($input: PrepareCodeInput!) {{
+  prepareCode(input: $input) {{
+    status digest upload {{ method url headers {{ name value }} }} {_USER_ERRORS}
+  }}
+}}
+"""
+
+SUBMIT_JOB = f"""
+mutation SubmitJob($input: SubmitJobInput!) {{
+  submitJob(input: $input) {{ status job {{ {_NOW} }} {_USER_ERRORS} }}
+}}
+"""
+
+CANCEL_JOB = f"""
+mutation CancelJob($id: ID!, $note: String, $graceSeconds: Int) {{
+  cancelJob(id: $id, note: $note, graceSeconds: $graceSeconds) {{ status job {{ {_NOW} }} {_USER_ERRORS} }}
+}}
+"""
+
+JOBS = f"""
+query Jobs($filter: JobFilter, $first: Int!, $after: String) {{
+  feed {{ at }}
+  jobs(filter: $filter, first: $first, after: $after) {{
+    nodes {{ {_NOW} }} pageInfo {{ hasNextPage endCursor }} totalCount totalCountExact
+  }}
+}}
+"""
+
+JOB = f"""
+query Job($id: ID!) {{
+  feed {{ at }}
+  job(id: $id) {{
+    {_LIVE}
+    createdBy {{ name }} launchedAt logsArchivedAt releasedAt rayJobName
+    spec {{ description command image }}
+    cancellation {{ requestedAt requestedBy {{ name }} note graceUntil }}
+    teardown {{ state remaining {{ object {{ kind name }} }} }}
+    logArchive {{ state lines bytes }}
+    capsule {{ digest codeDigest files bytes }}
+    logSources {{ key state lines }}
+    events(last: 12) {{ nodes {{ type severity message count lastAt attempt }} }}
+  }}
+}}
+"""
+
+LOGS = f"""
+query Logs($id: ID!, $attempt: Int, $source: String, $first: Int, $last: Int, $after: String) {{
+  job(id: $id) {{
+    attempt ended
+    logSources(attempt: $attempt) {{ key }}
+    logs(attempt: $attempt, source: $source, first: $first, last: $last, after: $after) {{
+      source {{ {_LOG_SOURCE} }}
+      nodes {{ {_LINE} }}
+      pageInfo {{ hasNextPage endCursor }}
+      totalCount
+    }}
+  }}
+}}
+"""
+
+FOLLOW_JOB = f"""
+subscription FollowJob($id: ID!, $after: String) {{
+  job(id: $id, after: $after) {{ cursor kind at aspects job {{ {_LIVE} }} }}
+}}
+"""
+
+FOLLOW_LOGS = f"""
+subscription FollowLogs($id: ID!, $attempt: Int, $source: String, $after: String, $tail: Int) {{
+  jobLogs(id: $id, attempt: $attempt, source: $source, after: $after, tail: $tail) {{
+    cursor kind at end source {{ {_LOG_SOURCE} }} lines {{ {_LINE} }}
+  }}
+}}
+"""
+
+ALL = {name: text for name, text in globals().items() if name.isupper() and isinstance(text, str) and name[0] != "_"}

@@ -1,0 +1,108 @@
+"""The server processes: gateway, worker, beat, watch. Each runs until SIGINT or SIGTERM."""
+
+import functools
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+from starforge.adapters.settings import Settings, load_settings
+from starforge.domain.errors import SettingsWrong
+
+GRACE_S = 35
+
+
+def settings_or_exit(needs: tuple[str, ...] = ()) -> Settings:
+    """The settings of this process; exit code 2, with a sentence for each that is wrong."""
+    try:
+        return load_settings(os.environ, required=needs)
+    except SettingsWrong as wrong:
+        for problem in wrong.problems:
+            print(problem.message, file=sys.stderr)  # noqa: T201
+        raise SystemExit(2) from None
+
+
+def start_logging() -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    for noisy in ("httpx", "botocore", "urllib3", "celery.beat", "celery.worker.strategy", "celery.app.trace"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def api(*, dev: bool = False) -> None:
+    """Serve GraphQL."""
+    import uvicorn
+
+    from starforge.adapters.wiring import build, prepare
+    from starforge.api.app import make_app
+    from starforge.api.transport.limits import TransportLimits, uvicorn_options
+
+    start_logging()
+    settings = settings_or_exit(() if dev else ("FORGE_BOOTSTRAP_TOKEN",))
+    prepare(settings)
+    parts = build(settings)
+    parts.ports.objects.prepare()
+    config = uvicorn.Config(
+        make_app(parts, dev=dev and settings.bootstrap_token is None),
+        host=settings.host,
+        port=settings.port,
+        access_log=False,
+        log_config=None,
+        timeout_graceful_shutdown=GRACE_S,
+        **uvicorn_options(TransportLimits()),  # type: ignore[arg-type]
+    )
+    try:
+        uvicorn.Server(config).run()
+    finally:
+        parts.close()
+
+
+def worker(*, concurrency: int, beat: bool) -> None:
+    """Do commands, or with `beat` send the ticks on which they are sent again."""
+    from starforge.adapters.wiring import Parts, build, prepare
+    from starforge.workers.app import make_app
+
+    start_logging()
+    settings = settings_or_exit(("FORGE_REDIS_URL",))
+    prepare(settings)
+
+    @functools.cache
+    def parts() -> Parts:
+        return build(settings)
+
+    redis_url = settings.redis_url
+    app = make_app(redis_url.get_secret_value() if redis_url else "", parts)
+    if beat:
+        app.Beat(scheduler="celery.beat:Scheduler", loglevel="WARNING", quiet=True).run()
+        return
+    arguments = ["worker", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+    app.worker_main([*arguments, "--concurrency", str(concurrency), "--hostname", f"starforge-{os.getpid()}@%h"])
+
+
+def watch() -> None:
+    """Observe the fleet."""
+    from starforge.adapters.wiring import build, prepare
+    from starforge.workers.watch.loop import watch as observe
+
+    start_logging()
+    settings = settings_or_exit(("FORGE_REDIS_URL",))
+    prepare(settings)
+    parts = build(settings)
+    stop = threading.Event()
+    on_signal(stop.set)
+    try:
+        observe(parts.ports, stop)
+    finally:
+        parts.close()
+
+
+def on_signal(call: Callable[[], None]) -> None:
+    """Call on SIGINT and SIGTERM."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        call()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handle)

@@ -1,0 +1,1 @@
+"""One verb a file: what `starforge VERB` does."""

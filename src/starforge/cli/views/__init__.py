@@ -1,0 +1,1 @@
+"""What a terminal shows: functions from the API's JSON to Rich. Text from outside is never read as markup."""

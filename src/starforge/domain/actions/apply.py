@@ -1,0 +1,53 @@
+"""The one way to write: commit, then tell gateways and workers. What fails after the commit is repaired by the tick."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from starforge.domain.changes import Changes, Lease, NewCommand
+from starforge.domain.errors import NotFound, StaleRevision
+from starforge.domain.job import Job
+from starforge.domain.names import CommandId, JobId
+from starforge.domain.ports import Ports
+from starforge.domain.timeline import CommandKind
+
+GUARD_TRIES = 20
+_SOON = timedelta(milliseconds=50)
+
+
+def apply(ports: Ports, changes: Changes, lease: Lease | None = None) -> None:
+    """Commit `changes`, publish their feed rows and nudge for the commands that are due."""
+    at = ports.now()
+    rows = ports.store.commit(changes, at=at, lease=lease)
+    ports.publish(rows)
+    due = [command.id for command in changes.commands if command.due_at <= at + _SOON]
+    if due:
+        ports.nudge(due)
+
+
+def command(ports: Ports, kind: CommandKind, job: Job, *, in_s: float = 0) -> NewCommand:
+    """A new command for the current attempt of `job`."""
+    due = ports.now() + timedelta(seconds=in_s)
+    return NewCommand(CommandId(f"command-{ports.random()}"), kind, job.run, due)
+
+
+def load(ports: Ports, job: JobId) -> Job:
+    """The job; NotFound if there is none."""
+    found = ports.store.job(job)
+    if found is None:
+        raise NotFound(f"There is no job {job}.")
+    return found
+
+
+def guarded(ports: Ports, job: JobId, decide: Callable[[Job], Changes | None]) -> Job:
+    """Load, decide and apply, again whenever somebody else changed the job first; returns the job as decided on."""
+    for _ in range(GUARD_TRIES):
+        found = load(ports, job)
+        changes = decide(found)
+        if changes is None:
+            return found
+        try:
+            apply(ports, changes)
+        except StaleRevision:
+            continue
+        return load(ports, job)
+    raise StaleRevision(f"{job} was changed by others {GUARD_TRIES} times while it was being changed; try again.")

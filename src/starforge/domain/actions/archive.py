@@ -1,0 +1,153 @@
+"""Keeps the logs of an attempt: closes them, stores them as objects with a manifest, reads them back."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from starforge.domain.actions.apply import apply, command, guarded, load
+from starforge.domain.changes import Aspect, Changes, Lease, LogWrite, Retry
+from starforge.domain.job import Job, JobState, LogArchive, end
+from starforge.domain.jobspec import canonical
+from starforge.domain.logs import DRIVER, LogGap, LogKind, LogSource, LogState, checksum, text_of
+from starforge.domain.names import RunKey
+from starforge.domain.ports import Ports
+from starforge.domain.queries import LogRange
+from starforge.domain.reason import ReasonCode, reason
+from starforge.domain.teardown import TeardownState
+from starforge.domain.telling import write
+from starforge.domain.timeline import CommandKind, Entry, LogChanged, Severity
+
+DRIVER_PATIENCE = timedelta(seconds=20)
+_PAGE = 5000
+
+
+def archive(ports: Ports, lease: Lease) -> None:
+    """ARCHIVE: close every log as soon as the driver's is whole, let the cluster go, then store and verify the logs."""
+    job = load(ports, lease.command.run.job)
+    if job.state is not JobState.FINISHING or job.run != lease.command.run:
+        return apply(ports, Changes(done=True), lease)
+    sources = list(ports.store.log_sources([job.run]).get(job.run, ()))
+    if _driver_is_awaited(job, sources, ports.now()):
+        return apply(ports, Changes(retry=Retry(ports.now() + timedelta(seconds=1))), lease)
+    stored = [_store(ports, source) for source in _close(ports, job)]
+    manifest = _manifest(job.run, stored)
+    _keep(ports, manifest_key(job.run), manifest)
+    _finish(ports, job, stored, checksum([manifest]), lease)
+
+
+def source_key(run: RunKey, source: str) -> str:
+    """Object that holds the whole text of one log."""
+    return f"logs/{run.job}/{run.attempt}/{source}.log"
+
+
+def manifest_key(run: RunKey) -> str:
+    """Object that lists every log of an attempt with lines, bytes and sha256."""
+    return f"logs/{run.job}/{run.attempt}/manifest.json"
+
+
+def _driver_is_awaited(job: Job, sources: list[LogSource], now: datetime) -> bool:
+    driver = next((source for source in sources if source.key == DRIVER), None)
+    if job.attempt.started_at is None or (driver and driver.state is not LogState.OPEN):
+        return False
+    since = job.attempt.finished_at or now
+    return now < since + DRIVER_PATIENCE
+
+
+def _close(ports: Ports, job: Job) -> list[LogSource]:
+    """Close what is open and ask for the cluster's removal: every line is kept in rows by now."""
+
+    def decide(found: Job) -> Changes | None:
+        at, teardown = ports.now(), found.attempt.teardown
+        if found.run != job.run or teardown is None or teardown.state is not TeardownState.AWAITING_ARCHIVE:
+            return None
+        sources = ports.store.log_sources([job.run]).get(job.run, ())
+        open_ones = [source for source in sources if source.state is LogState.OPEN]
+        changes = Changes(
+            logs=[LogWrite(_closed(source, found, at)) for source in open_ones],
+            commands=[command(ports, CommandKind.TEARDOWN, found)],
+        )
+        deleting = replace(teardown, state=TeardownState.DELETING)
+        after = found.with_attempt(replace(found.attempt, teardown=deleting))
+        write(changes, found, after, at, ports.random, Aspect.LOGS)
+        return changes
+
+    guarded(ports, job.id, decide)
+    return list(ports.store.log_sources([job.run]).get(job.run, ()))
+
+
+def _closed(source: LogSource, job: Job, at: datetime) -> LogSource:
+    if source.kind is not LogKind.DRIVER or job.attempt.exited_at:
+        return replace(source, state=LogState.CLOSED, closed_at=at)
+    gap = LogGap(source.lines, "The end of the log could not be had: the head's log ended before the command's did.")
+    return replace(source, state=LogState.TRUNCATED, closed_at=at, gaps=(*source.gaps, gap))
+
+
+def _pages(ports: Ports, source: LogSource) -> Iterator[bytes]:
+    for first in range(1, source.lines + 1, _PAGE):
+        last = min(first + _PAGE - 1, source.lines)
+        yield text_of(ports.store.log_lines(LogRange(source.run, source.key, first, last)))
+
+
+def _store(ports: Ports, source: LogSource) -> LogSource:
+    key = source_key(source.run, source.key)
+    with ports.scratch() as scratch:
+        path = scratch / "log"
+        with path.open("wb") as file:
+            for page in _pages(ports, source):
+                file.write(page)
+        with path.open("rb") as file:
+            sha256 = checksum(iter(lambda: file.read(1 << 20), b""))
+        ports.objects.put(key, path)
+        back = scratch / "back"
+        ports.objects.fetch(key, back)
+        with back.open("rb") as file:
+            if checksum(iter(lambda: file.read(1 << 20), b"")) != sha256:
+                raise OSError(f"{key} reads back otherwise than it was written")
+    return replace(source, sha256=sha256, object_key=key)
+
+
+def _manifest(run: RunKey, sources: list[LogSource]) -> bytes:
+    rows = [
+        {
+            "source": source.key,
+            "object": source.object_key,
+            "lines": source.lines,
+            "bytes": source.bytes,
+            "sha256": source.sha256,
+            "state": source.state,
+            "gaps": [{"after": gap.after_line, "message": gap.message, "lines": gap.lines} for gap in source.gaps],
+        }
+        for source in sorted(sources, key=lambda source: source.key)
+    ]
+    return canonical({"job": run.job, "attempt": run.attempt, "logs": rows})
+
+
+def _keep(ports: Ports, key: str, content: bytes) -> None:
+    ports.objects.put(key, content)
+    if ports.objects.read(key) != content:
+        raise OSError(f"{key} reads back otherwise than it was written")
+
+
+def _finish(ports: Ports, job: Job, sources: list[LogSource], sha256: str, lease: Lease) -> None:
+    def decide(found: Job) -> Changes | None:
+        if found.run != job.run or found.attempt.logs_archived_at:
+            return None
+        at = ports.now()
+        changes = Changes(logs=[LogWrite(source) for source in sources])
+        kept = _archive(sources, sha256, at)
+        after = found.with_attempt(replace(found.attempt, archive=kept, logs_archived_at=at))
+        message = f"{kept.lines} lines of {kept.sources} logs are stored and verified."
+        entry = Entry(f"event-{ports.random()}", job.run, Severity.INFO, message, at, at, LogChanged())
+        changes.entries.append(entry)
+        write(changes, found, end(after, at) if after.attempt.released_at else after, at, ports.random, Aspect.LOGS)
+        return changes
+
+    guarded(ports, job.id, decide)
+    apply(ports, Changes(done=True), lease)
+
+
+def _archive(sources: list[LogSource], sha256: str, at: datetime) -> LogArchive:
+    cut = [source.key for source in sources if source.state is LogState.TRUNCATED]
+    why = reason(ReasonCode.HEAD_LOST, f"Lines are missing in {', '.join(cut)}.", at) if cut else None
+    lines, size = sum(source.lines for source in sources), sum(source.bytes for source in sources)
+    return LogArchive(len(sources), lines, size, sha256, at, why)

@@ -1,0 +1,126 @@
+"""cancelJob: whoever is first in the database wins; a command that runs gets a grace, anything else goes at once."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from starforge.domain.actions.apply import apply, command, guarded, load
+from starforge.domain.changes import Changes, Lease
+from starforge.domain.errors import Problem, WrongState
+from starforge.domain.job import Actor, Cancellation, Ending, Job, JobOutcome, JobState, finish
+from starforge.domain.names import JobId
+from starforge.domain.ports import Ports, StopAnswer
+from starforge.domain.reason import Reason, ReasonCode, reason
+from starforge.domain.telling import write
+from starforge.domain.timeline import Action, ActionRequested, CommandKind, Entry, Severity
+
+
+class CancelStatus(StrEnum):
+    REQUESTED = "REQUESTED"
+    ALREADY_REQUESTED = "ALREADY_REQUESTED"
+    ALREADY_ENDED = "ALREADY_ENDED"
+    REFUSED = "REFUSED"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Who wants an attempt to end and why; `grace_s` and `attempt` are None for the spec's own and for any."""
+
+    by: Actor
+    note: str | None = None
+    grace_s: int | None = None
+    attempt: int | None = None
+
+
+def cancel(ports: Ports, job: JobId, wish: Wish) -> tuple[CancelStatus, Job]:
+    """Ask for a job to end; NotFound if there is none, WrongState if another attempt is meant. Safe to repeat."""
+    _check(wish)
+    answers: list[CancelStatus] = []
+
+    def decide(found: Job) -> Changes | None:
+        status = _status(found, wish)
+        answers.append(status)
+        return _requested(ports, found, wish) if status is CancelStatus.REQUESTED else None
+
+    after = guarded(ports, job, decide)
+    return answers[-1], after
+
+
+def _check(wish: Wish) -> None:
+    problems = []
+    if wish.grace_s is not None and not 0 <= wish.grace_s <= 3600:
+        problems.append(Problem("OUT_OF_RANGE", ("graceSeconds",), "graceSeconds must be 0 to 3,600."))
+    if wish.note is not None and len(wish.note) > 500:
+        problems.append(Problem("TOO_LARGE", ("note",), "A note has at most 500 characters."))
+    if problems:
+        raise WrongState(problems)
+
+
+def _status(job: Job, wish: Wish) -> CancelStatus:
+    if wish.attempt not in (None, job.attempt.number):
+        message = f"Attempt {wish.attempt} is not the current one: that is {job.attempt.number}."
+        raise WrongState([Problem("WRONG_STATE", ("attempt",), message)])
+    if job.decided or job.ended:
+        return CancelStatus.ALREADY_ENDED
+    return CancelStatus.ALREADY_REQUESTED if job.attempt.cancellation else CancelStatus.REQUESTED
+
+
+def _requested(ports: Ports, job: Job, wish: Wish) -> Changes:
+    at = ports.now()
+    changes = Changes()
+    said = f": {wish.note}" if wish.note else "."
+    detail = ActionRequested(Action.CANCEL, wish.by, wish.note)
+    message = f"{wish.by.name} asked for it to end{said}"
+    changes.entries.append(Entry(f"event-{ports.random()}", job.run, Severity.INFO, message, at, at, detail))
+    runs = job.state is JobState.RUNNING
+    write(changes, job, _ending(job, wish, at) if runs else _at_once(job, wish, at), at, ports.random)
+    changes.commands.append(command(ports, CommandKind.CANCEL if runs else CommandKind.ARCHIVE, job))
+    return changes
+
+
+def _why(wish: Wish, at: datetime) -> Reason:
+    said = f": {wish.note}" if wish.note else "."
+    return reason(ReasonCode.CANCELED, f"{wish.by.name} canceled it{said}", at)
+
+
+def _at_once(job: Job, wish: Wish, at: datetime) -> Job:
+    job = job.with_attempt(replace(job.attempt, cancellation=Cancellation(at, wish.by, wish.note)))
+    return finish(job, JobOutcome.CANCELED, _why(wish, at), at)
+
+
+def _ending(job: Job, wish: Wish, at: datetime) -> Job:
+    grace = job.spec.cancel_grace_seconds if wish.grace_s is None else wish.grace_s
+    until = at + timedelta(seconds=grace)
+    cancellation = Cancellation(at, wish.by, wish.note, until)
+    ending = job.attempt.ending or Ending(JobOutcome.CANCELED, _why(wish, at), until)
+    return job.with_attempt(replace(job.attempt, cancellation=cancellation, ending=ending))
+
+
+def stop(ports: Ports, lease: Lease) -> None:
+    """CANCEL: ask the command to end; if nobody can be asked, the attempt ends now. The tick ends the grace."""
+    job = load(ports, lease.command.run.job)
+    ending = job.attempt.ending
+    if ending is None or job.decided or job.run != lease.command.run:
+        return apply(ports, Changes(done=True), lease)
+    grace_s = max(0, round((ending.grace_until - ports.now()).total_seconds()))
+    answer = ports.fleet.stop(job.run, grace_s=grace_s)
+    if answer is StopAnswer.ASKED:
+        return apply(ports, Changes(done=True), lease)
+    end_now(ports, job.id)
+    apply(ports, Changes(done=True), lease)
+
+
+def end_now(ports: Ports, job: JobId) -> None:
+    """End an attempt that has an ending, whether its command has stopped or not."""
+
+    def decide(found: Job) -> Changes | None:
+        ending = found.attempt.ending
+        if ending is None or found.decided:
+            return None
+        at = ports.now()
+        changes = Changes()
+        write(changes, found, finish(found, ending.outcome, ending.reason, at), at, ports.random)
+        changes.commands.append(command(ports, CommandKind.ARCHIVE, found))
+        return changes
+
+    guarded(ports, job, decide)

@@ -1,0 +1,76 @@
+"""Ends what has outlived its clocks; safe for any number of workers at the same time."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from starforge.domain import deadlines
+from starforge.domain.actions.apply import command, guarded
+from starforge.domain.actions.cancel import end_now
+from starforge.domain.changes import Changes
+from starforge.domain.deadlines import Clock, ClockKind
+from starforge.domain.job import Ending, Job, JobOutcome, JobState, finish
+from starforge.domain.names import JobId
+from starforge.domain.ports import Ports
+from starforge.domain.reason import Evidence, EvidenceSource, Reason, ReasonCode, reason
+from starforge.domain.telling import write
+from starforge.domain.timeline import CommandKind
+
+BATCH = 200
+OUTAGE_GRACE = timedelta(seconds=60)
+_CODES = {
+    ClockKind.QUEUE: ReasonCode.QUEUE_DEADLINE,
+    ClockKind.PRE_RUNNING: ReasonCode.PRERUNNING_DEADLINE,
+    ClockKind.ACTIVE: ReasonCode.ACTIVE_DEADLINE,
+}
+
+
+def enforce_deadlines(ports: Ports) -> int:
+    """Check every job with a time that is over; returns how many there were."""
+    jobs = ports.store.overdue(at=ports.now(), limit=BATCH)
+    for job in jobs:
+        enforce(ports, job)
+    return len(jobs)
+
+
+def enforce(ports: Ports, job: JobId) -> None:
+    """End one job if its grace or one of its clocks is over; a fleet that can't be heard gives a grace first."""
+    found = ports.store.job(job)
+    if found and found.attempt.ending and found.attempt.ending.grace_until <= ports.now():
+        return end_now(ports, job)
+    guarded(ports, job, lambda found: _clock_over(ports, found))
+
+
+def _clock_over(ports: Ports, job: Job) -> Changes | None:
+    at = ports.now()
+    clock = deadlines.overdue(job.attempt.clocks, at)
+    if clock is None or job.decided or job.attempt.ending:
+        return None
+    changes = Changes()
+    if job.attempt.stale_since:
+        clocks = deadlines.grace(job.attempt.clocks, clock.kind, at + OUTAGE_GRACE)
+        write(changes, job, job.with_attempt(replace(job.attempt, clocks=clocks)), at, ports.random)
+        return changes
+    expired = job.with_attempt(replace(job.attempt, clocks=deadlines.expire(job.attempt.clocks, clock.kind, at)))
+    why = _why(job, clock, at)
+    if job.state is JobState.RUNNING:
+        ending = Ending(JobOutcome.FAILED, why, at + timedelta(seconds=job.spec.cancel_grace_seconds))
+        after = expired.with_attempt(replace(expired.attempt, ending=ending))
+        changes.commands.append(command(ports, CommandKind.CANCEL, job))
+    else:
+        after = finish(expired, JobOutcome.FAILED, why, at)
+        changes.commands.append(command(ports, CommandKind.ARCHIVE, job))
+    write(changes, job, after, at, ports.random)
+    return changes
+
+
+def _why(job: Job, clock: Clock, at: datetime) -> Reason:
+    held = job.attempt.reason
+    text = f"{clock.kind} of {clock.limit_s} s was due at {clock.due_at}"
+    evidence = (Evidence(EvidenceSource.CLOCK, text, at), *(held.evidence if held else ()))
+    if clock.kind is ClockKind.ACTIVE:
+        message = f"The command ran longer than its limit of {clock.limit_s} s."
+        advice = "Give it a longer active deadline, or make it do less."
+        return reason(_CODES[clock.kind], message, at, advice=advice, evidence=evidence)
+    last = f" What held it last: {held.message}" if held else ""
+    message = f"It did not start within {clock.limit_s} s.{last}"
+    return reason(_CODES[clock.kind], message[:2000], at, advice=held.advice if held else None, evidence=evidence)

@@ -1,0 +1,98 @@
+"""Creates the run of a job on its fleet, or adopts the one that an earlier try created."""
+
+import hashlib
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from starforge.domain.actions.apply import apply, command, load
+from starforge.domain.capsule import capsule_key
+from starforge.domain.changes import CapsuleRecord, Changes, Lease
+from starforge.domain.deadlines import ClockKind
+from starforge.domain.errors import Defect, FleetRefused, StaleRevision
+from starforge.domain.job import Job, JobOutcome, JobState, RunIdentity, advance, finish
+from starforge.domain.names import RunKey, run_name
+from starforge.domain.ports import Audience, LaunchOrder, Ports
+from starforge.domain.reason import Reason
+from starforge.domain.telling import write
+from starforge.domain.timeline import CommandKind
+
+
+def launch(ports: Ports, lease: Lease) -> None:
+    """LAUNCH: from LAUNCHING to PENDING; FAILED with the fleet's reason if it refuses for good."""
+    job = load(ports, lease.command.run.job)
+    if job.state is not JobState.LAUNCHING or job.run != lease.command.run:
+        return apply(ports, Changes(done=True), lease)
+    nonce = ports.random()
+    job = _remember_nonce(ports, job, nonce)
+    try:
+        identity = ports.fleet.launch(_order(ports, job, nonce))
+    except FleetRefused as refused:
+        return _refuse(ports, job, refused.reason, lease)
+    _launched(ports, job, identity, lease)
+
+
+def nonce_hash(nonce: str) -> str:
+    """What is stored of a nonce: a runner's line counts if the hash of its nonce is known."""
+    return hashlib.sha256(nonce.encode()).hexdigest()
+
+
+def claim_key(run: RunKey) -> str:
+    """Object whose creation allows the attempt's one start."""
+    return f"logs/{run.job}/{run.attempt}/claim"
+
+
+def _remember_nonce(ports: Ports, job: Job, nonce: str) -> Job:
+    changes = Changes()
+    hashes = (*job.attempt.nonce_hashes, nonce_hash(nonce))
+    changes.job(job.with_attempt(replace(job.attempt, nonce_hashes=hashes)))
+    apply(ports, changes)
+    return load(ports, job.id)
+
+
+def _order(ports: Ports, job: Job, nonce: str) -> LaunchOrder:
+    record = _capsule(ports, job)
+    longest = ports.objects.longest_signature_s
+    seconds = min(ports.fleet.signature_seconds(job.spec) or longest, longest)
+    until = _claim_until(job, ports.now(), longest)
+    claim_s = (until - ports.now()).total_seconds()
+    claim = ports.objects.sign_put(claim_key(job.run), seconds=claim_s, audience=Audience.POD, only_new=True)
+    capsule = ports.objects.sign_get(capsule_key(record.digest), seconds=seconds, audience=Audience.POD)
+    return LaunchOrder(
+        job.run, run_name(job.spec.name, job.run), job.spec, capsule, record.transport_sha256, claim, until, nonce
+    )
+
+
+def _capsule(ports: Ports, job: Job) -> CapsuleRecord:
+    record = ports.store.capsules([job.capsule])[job.capsule] if job.capsule else None
+    if record is None:
+        raise Defect(f"{job.id} is {job.state} without a Capsule.")
+    return record
+
+
+def _claim_until(job: Job, now: datetime, longest_s: float) -> datetime:
+    limit = next(clock.limit_s for clock in job.attempt.clocks if clock.kind is ClockKind.PRE_RUNNING)
+    return now + timedelta(seconds=min(limit + 600 if limit else longest_s, longest_s))
+
+
+def _launched(ports: Ports, job: Job, identity: RunIdentity, lease: Lease) -> None:
+    while True:
+        at = ports.now()
+        changes = Changes(done=True)
+        if not job.decided:
+            known = job.with_attempt(replace(job.attempt, run=identity))
+            write(changes, job, advance(known, JobState.PENDING, at), at, ports.random)
+        try:
+            return apply(ports, changes, lease)
+        except StaleRevision:
+            fresh = load(ports, job.id)
+            if fresh.revision == job.revision:
+                raise
+            job = fresh
+
+
+def _refuse(ports: Ports, job: Job, why: Reason, lease: Lease) -> None:
+    at = ports.now()
+    changes = Changes(done=True)
+    write(changes, job, finish(job, JobOutcome.FAILED, why, at), at, ports.random)
+    changes.commands.append(command(ports, CommandKind.ARCHIVE, job))
+    apply(ports, changes, lease)

@@ -1,0 +1,182 @@
+"""Takes in what a fleet tells: Pods, events, log lines, and what follows from them for each job."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from starforge.domain.actions.apply import GUARD_TRIES, apply, command
+from starforge.domain.actions.launch import nonce_hash
+from starforge.domain.changes import Aspect, Changes, LogWrite
+from starforge.domain.errors import StaleRevision
+from starforge.domain.job import Job, JobState
+from starforge.domain.logs import DRIVER, LogSource, LogState
+from starforge.domain.names import JobId, RunKey
+from starforge.domain.news import News, Reading, changed_pods, gather, heed, kubernetes_entry, pod_entries
+from starforge.domain.observation import PodView, RunPhase, RunSeen, Seen
+from starforge.domain.pending import holds
+from starforge.domain.ports import Ports, Resume
+from starforge.domain.teardown import TeardownState
+from starforge.domain.telling import aspects, write
+from starforge.domain.timeline import CommandKind
+from starforge.domain.verdict import judge
+
+PROGRESS_EVERY = timedelta(seconds=1)
+SEEN_EVERY = timedelta(seconds=10)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is stored of the runs of a batch."""
+
+    jobs: Mapping[JobId, Job]
+    pods: Mapping[RunKey, Sequence[PodView]]
+    sources: Mapping[RunKey, Sequence[LogSource]]
+
+
+@dataclass
+class Observer:
+    """One for each process that watches; its memory only spaces out what is told, so losing it loses nothing."""
+
+    ports: Ports
+    _told: dict[RunKey, datetime] = field(default_factory=dict)
+    _untold: set[RunKey] = field(default_factory=set)
+
+    def observe(self, batch: Sequence[Seen]) -> None:
+        """Write what a batch means; together if nobody interferes, else run by run."""
+        news = gather(batch)
+        if not news:
+            return
+        try:
+            self._write(news)
+        except StaleRevision:
+            for one in news:
+                self._write_alone(one)
+
+    def tick(self) -> None:
+        """Tell the progress that was only stored because it came too soon after the last."""
+        now = self.ports.now()
+        for run in [run for run in self._untold if now - self._told[run] >= PROGRESS_EVERY]:
+            self._untold.discard(run)
+            job = self.ports.store.job(run.job)
+            if job and job.run == run and not job.decided:
+                changes = Changes()
+                changes.job(job, Aspect.PROGRESS)
+                self._quietly(changes)
+
+    def _quietly(self, changes: Changes) -> None:
+        try:
+            apply(self.ports, changes)
+        except StaleRevision:
+            return  # whoever changed the job told of it
+
+    def resume(self, run: RunKey, source: str) -> Resume:
+        """Where to go on with a stream of a run."""
+        known = {one.key: one for one in self.ports.store.log_sources([run]).get(run, ())}
+        found = known.get(source)
+        return Resume(found.cursor, found.state is not LogState.OPEN) if found else Resume(None)
+
+    def _write_alone(self, one: News) -> None:
+        for _ in range(GUARD_TRIES):
+            try:
+                return self._write([one])
+            except StaleRevision:
+                continue
+        raise StaleRevision(f"{one.run} was changed by others {GUARD_TRIES} times while it was observed.")
+
+    def _write(self, news: Sequence[News]) -> None:
+        known = self._load([one.run for one in news])
+        changes = Changes()
+        for one in news:
+            job = known.jobs.get(one.run.job)
+            if job and job.run == one.run and not job.ended:
+                self._one(changes, one, job, known)
+        if not changes.empty:
+            apply(self.ports, changes)
+
+    def _load(self, runs: Sequence[RunKey]) -> _Known:
+        store = self.ports.store
+        jobs = store.jobs_by_id([run.job for run in runs])
+        return _Known(jobs, store.pods(runs), store.log_sources(runs))
+
+    def _one(self, changes: Changes, news: News, before: Job, known: _Known) -> None:
+        at = self.ports.now()
+        reading = Reading({one.key: one for one in known.sources.get(news.run, ())}, _trusted(before))
+        job, also = self._logs(changes, news, before, reading, at), set[Aspect]()
+        changes.extend(kubernetes_entry(event) for event in news.events)
+        if news.seen:
+            pods = known.pods.get(news.run, ())
+            also |= self._pods(changes, news.seen, pods, at)
+            waits_for = holds(_alive(news.seen), map(kubernetes_entry, news.events), at)
+            job = judge(job, news.seen, waits_for, at)
+        if reading.touched:
+            also |= self._opened(reading, known.sources.get(news.run, ()))
+        self._tell(changes, before, job, also, at)
+        self._follow_up(changes, before, job, news.seen, reading)
+
+    def _logs(self, changes: Changes, news: News, job: Job, reading: Reading, at: datetime) -> Job:
+        for seen in news.logs:
+            reading.take(seen, at)
+        job, points = heed(job, reading.messages, at)
+        if job.attempt.exited_at:
+            reading.close(DRIVER, at)
+        changes.metrics += [(news.run, point) for point in points]
+        for key in sorted(reading.touched):
+            changes.logs.append(LogWrite(reading.sources[key], tuple(reading.lines.get(key, ()))))
+        return job
+
+    def _pods(self, changes: Changes, seen: RunSeen, known: Sequence[PodView], at: datetime) -> set[Aspect]:
+        pairs = changed_pods(known, seen)
+        changes.pods += [(seen.run, pod) for _, pod in pairs]
+        changes.extend(pod_entries(seen.run, pairs, at, self.ports.random))
+        return {Aspect.PODS} if pairs else set()
+
+    def _opened(self, reading: Reading, before: Sequence[LogSource]) -> set[Aspect]:
+        states = {source.key: source.state for source in before}
+        changed = any(reading.sources[key].state is not states.get(key) for key in reading.touched)
+        return {Aspect.LOGS} if changed else set()
+
+    def _tell(self, changes: Changes, before: Job, after: Job, also: set[Aspect], at: datetime) -> None:
+        told = aspects(before, after) | also
+        if not told and not _newsworthy(before, after):
+            return
+        last = self._told.get(after.run)
+        if told == {Aspect.PROGRESS} and last and at - last < PROGRESS_EVERY:
+            self._untold.add(after.run)
+            changes.job(after)
+            return
+        if Aspect.PROGRESS in told:
+            self._told[after.run] = at
+            self._untold.discard(after.run)
+        write(changes, before, after, at, self.ports.random, *also)
+
+    def _follow_up(self, changes: Changes, before: Job, job: Job, seen: RunSeen | None, reading: Reading) -> None:
+        driver_closed = DRIVER in reading.touched and reading.sources[DRIVER].state is not LogState.OPEN
+        if job.state is JobState.FINISHING and (not before.decided or driver_closed):
+            changes.commands.append(command(self.ports, CommandKind.ARCHIVE, job))
+        if seen and seen.phase is RunPhase.ABSENT and not seen.pods and _deleting(job):
+            changes.commands.append(command(self.ports, CommandKind.TEARDOWN, job))
+        if job.decided:
+            self._told.pop(job.run, None)
+            self._untold.discard(job.run)
+
+
+def _newsworthy(before: Job, after: Job) -> bool:
+    """Whether a picture in which nothing changed is worth a write: to say when it was seen, but not each time."""
+    old, new = before.attempt, after.attempt
+    if replace(old, observed_at=new.observed_at) != new:
+        return True
+    return old.observed_at is None or (new.observed_at or old.observed_at) - old.observed_at >= SEEN_EVERY
+
+
+def _alive(seen: RunSeen) -> Sequence[PodView]:
+    return [pod for pod in seen.pods if not pod.gone_at]
+
+
+def _deleting(job: Job) -> bool:
+    teardown = job.attempt.teardown
+    return teardown is not None and teardown.state in (TeardownState.DELETING, TeardownState.BLOCKED)
+
+
+def _trusted(job: Job) -> Callable[[str], bool]:
+    hashes = frozenset(job.attempt.nonce_hashes)
+    return lambda nonce: nonce_hash(nonce) in hashes

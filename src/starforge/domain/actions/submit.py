@@ -1,0 +1,137 @@
+"""submitJob: one transaction with the job, its first command and its first events; needs nothing but the database."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from starforge.domain.actions.apply import apply, command, load
+from starforge.domain.capsule import INLINE_LIMITS, InlineFile, code_problems
+from starforge.domain.changes import Changes, IdempotencyRecord, InlineCode
+from starforge.domain.errors import CodeRefused, Conflict, Problem, SpecRefused, StaleRevision
+from starforge.domain.job import Actor, Job, new_attempt
+from starforge.domain.jobspec import body_sha256
+from starforge.domain.names import Digest, job_id
+from starforge.domain.ports import Ports
+from starforge.domain.spec import JobSpec, SpecDraft
+from starforge.domain.spec_rules import freeze
+from starforge.domain.telling import write
+from starforge.domain.timeline import Action, ActionRequested, CommandKind, Entry, Severity
+
+MUTATION = "submitJob"
+
+
+class SubmitStatus(StrEnum):
+    CREATED = "CREATED"
+    REPLAYED = "REPLAYED"
+    REFUSED = "REFUSED"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A spec with its code: a digest, or the files themselves."""
+
+    draft: SpecDraft
+    code: Digest | tuple[InlineFile, ...]
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True)
+class Submitted:
+    status: SubmitStatus
+    job: Job
+
+
+def submit(ports: Ports, what: Submission, by: Actor) -> Submitted:
+    """Store a job and its first command; UserMistake with every problem if it can't run, Conflict for a reused key."""
+    spec = _checked(ports, what)
+    body = body_sha256(what.draft, _code_identity(what.code))
+    replayed = _replayed(ports, what, spec, body)
+    if replayed:
+        return replayed
+    job, changes = _new_job(ports, what, spec, by, body)
+    try:
+        apply(ports, changes)
+    except StaleRevision:
+        replayed = _replayed(ports, what, spec, body)
+        if replayed is None:
+            raise
+        return replayed
+    return Submitted(SubmitStatus.CREATED, load(ports, job.id))
+
+
+def _checked(ports: Ports, what: Submission) -> JobSpec:
+    problems: list[Problem] = []
+    try:
+        spec = freeze(what.draft, ports.fleet.defaults())
+    except SpecRefused as refused:
+        problems += [_below("spec", problem) for problem in refused.problems]
+    problems += [_below("code", problem) for problem in _code_problems(ports, what.code)]
+    problems += _key_problems(what.idempotency_key)
+    if problems:
+        raise (CodeRefused if all(problem.rule for problem in problems) else SpecRefused)(problems)
+    return spec
+
+
+def _below(name: str, problem: Problem) -> Problem:
+    return Problem(problem.code, (name, *problem.field), problem.message, problem.file, problem.rule)
+
+
+def _key_problems(key: str | None) -> list[Problem]:
+    if key is None or 1 <= len(key) <= 128:
+        return []
+    return [Problem("OUT_OF_RANGE", ("idempotencyKey",), "An idempotency key has 1 to 128 characters.")]
+
+
+def _code_problems(ports: Ports, code: Digest | tuple[InlineFile, ...]) -> Sequence[Problem]:
+    if not isinstance(code, str):
+        return code_problems([(file.path, len(file.content.encode())) for file in code], INLINE_LIMITS)
+    if ports.store.code(code) or ports.store.upload(code):
+        return ()
+    message = f"No code with digest {code} was uploaded; call prepareCode and send it first."
+    return (Problem("CODE_NOT_FOUND", ("digest",), message),)
+
+
+def _code_identity(code: Digest | tuple[InlineFile, ...]) -> Any:
+    if isinstance(code, str):
+        return code
+    return sorted((asdict(file) for file in code), key=lambda file: str(file["path"]))
+
+
+def _replayed(ports: Ports, what: Submission, spec: JobSpec, body: str) -> Submitted | None:
+    if what.idempotency_key is None:
+        return None
+    record = ports.store.idempotency(spec.project, MUTATION, what.idempotency_key)
+    if record is None:
+        return None
+    if record.body_sha256 != body:
+        message = f"The idempotency key was used for job {record.job} with another body; use a new key."
+        raise Conflict([Problem("CONFLICT", ("idempotencyKey",), message)])
+    return Submitted(SubmitStatus.REPLAYED, load(ports, record.job))
+
+
+def _new_job(ports: Ports, what: Submission, spec: JobSpec, by: Actor, body: str) -> tuple[Job, Changes]:
+    at = ports.now()
+    code = what.code if isinstance(what.code, str) else None
+    job = Job(
+        job_id(ports.random()),
+        spec,
+        at,
+        by,
+        at,
+        new_attempt(spec, 1, by, at),
+        code=code,
+        idempotency_key=what.idempotency_key,
+    )
+    changes = Changes()
+    detail = ActionRequested(Action.CREATE, by)
+    asked = Entry(f"event-{ports.random()}", job.run, Severity.INFO, f"{by.name} asked for it.", at, at, detail)
+    changes.entries.append(asked)
+    write(changes, None, job, at, ports.random)
+    if not isinstance(what.code, str):
+        changes.inline.append(InlineCode(job.id, what.code))
+    if what.idempotency_key:
+        key = IdempotencyRecord(spec.project, MUTATION, what.idempotency_key, body, job.id, 1, at)
+        changes.idempotency.append(key)
+    changes.commands.append(command(ports, CommandKind.PACKAGE, job))
+    return job, changes

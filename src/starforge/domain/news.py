@@ -1,0 +1,193 @@
+"""What a fleet told about one run since the last look, and what it means for pods, logs and progress. Pure."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from starforge.domain.job import Attempt, Job, JobOutcome, JobState, advance, finish
+from starforge.domain.logs import DRIVER, LogKind, LogLine, LogSource, LogState
+from starforge.domain.names import RunKey
+from starforge.domain.observation import EventSeen, LogSeen, PodView, RunSeen, Seen
+from starforge.domain.progress import MetricPoint, metric_point, report
+from starforge.domain.reason import Evidence, EvidenceSource, Reason, ReasonCode, reason
+from starforge.domain.timeline import Entry, KubernetesSeen, PodChanged, Severity
+from starforge.domain.wire import Exit, FrameParser, Message, ProgressSaid, Refused, RefusedWhy, Started, TextLine
+
+
+@dataclass
+class News:
+    """Everything new about a run: its newest picture, and events and log lines in order."""
+
+    run: RunKey
+    seen: RunSeen | None = None
+    events: list[EventSeen] = field(default_factory=list)
+    logs: list[LogSeen] = field(default_factory=list)
+
+
+def gather(batch: Iterable[Seen]) -> list[News]:
+    """The news of a batch by run, in the order in which runs appear."""
+    news: dict[RunKey, News] = {}
+    for seen in batch:
+        if isinstance(seen, RunSeen):
+            news.setdefault(seen.run, News(seen.run)).seen = seen
+        elif isinstance(seen, EventSeen):
+            news.setdefault(seen.run, News(seen.run)).events.append(seen)
+        elif isinstance(seen, LogSeen):
+            news.setdefault(seen.run, News(seen.run)).logs.append(seen)
+    return list(news.values())
+
+
+# --- Pods -------------------------------------------------------------------------------------------------------------
+
+
+def changed_pods(known: Sequence[PodView], seen: RunSeen) -> list[tuple[PodView | None, PodView]]:
+    """(before, after) of each Pod that is new, changed or gone."""
+    before = {pod.uid: pod for pod in known}
+    pairs = [(before.get(pod.uid), pod) for pod in seen.pods]
+    alive = {pod.uid for pod in seen.pods}
+    gone = [
+        (pod, replace(pod, gone_at=seen.at, ready=False, observed_at=seen.at))
+        for pod in known
+        if pod.uid not in alive and pod.gone_at is None
+    ]
+    return [(old, new) for old, new in (*pairs, *gone) if old is None or _differs(old, new)]
+
+
+def _differs(old: PodView, new: PodView) -> bool:
+    return replace(old, observed_at=new.observed_at) != new
+
+
+def pod_entries(
+    run: RunKey, pairs: Iterable[tuple[PodView | None, PodView]], at: datetime, new_id: Callable[[], str]
+) -> Iterator[Entry]:
+    """An entry for each Pod that appeared, changed phase, restarted or went."""
+    for old, new in pairs:
+        said = _pod_sentence(old, new)
+        if said:
+            severity = Severity.WARNING if new.restarts > (old.restarts if old else 0) else Severity.INFO
+            yield Entry(f"event-{new_id()}", run, severity, said, at, at, PodChanged(new.uid, new.phase))
+
+
+def _pod_sentence(old: PodView | None, new: PodView) -> str | None:
+    where = f" on {new.node_name}" if new.node_name else ""
+    if new.gone_at and not (old and old.gone_at):
+        return f"Pod {new.name} is gone."
+    if old is None:
+        return f"Pod {new.name} appeared{where}: {new.phase}."
+    if new.restarts > old.restarts:
+        return f"Pod {new.name} restarted a container ({new.restarts} restarts)."
+    return f"Pod {new.name} is {new.phase}{where}." if new.phase is not old.phase else None
+
+
+# --- Kubernetes Events ------------------------------------------------------------------------------------------------
+
+
+def kubernetes_entry(event: EventSeen) -> Entry:
+    """The timeline's entry of a Kubernetes Event; a repeat of it keeps the id."""
+    pod = event.object.uid if event.object.kind == "Pod" else None
+    detail = KubernetesSeen(event.reason, event.warning, event.object, event.reported_by, pod)
+    severity = Severity.WARNING if event.warning else Severity.INFO
+    message = f"{event.object.kind} {event.object.name}: {event.message}" if event.message else event.reason
+    return Entry(
+        f"event-{event.uid}", event.run, severity, message, event.first_at, event.last_at, detail, max(1, event.count)
+    )
+
+
+# --- logs -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Reading:
+    """The logs of a run while a batch is read: sources by key, lines to append, messages to the platform."""
+
+    sources: dict[str, LogSource]
+    trusts: Callable[[str], bool]
+    lines: dict[str, list[LogLine]] = field(default_factory=dict)
+    messages: list[Message] = field(default_factory=list)
+    touched: set[str] = field(default_factory=set)
+
+    def take(self, seen: LogSeen, at: datetime) -> None:
+        """Read some lines of a stream; those of a closed log are dropped, as are those that were read before."""
+        source = self.sources.get(seen.source) or _new_source(seen)
+        if source.state is not LogState.OPEN or source.cursor == seen.cursor:
+            return
+        parser = FrameParser(trusts=self.trusts, carry=source.carry)
+        parsed = parser.feed(seen.lines)
+        self.sources[seen.source] = replace(source, cursor=seen.cursor, carry=parser.carry)
+        self.touched.add(seen.source)
+        if seen.source == DRIVER:
+            self._append(DRIVER, (*parsed.container, *parsed.lines), seen.run)
+        else:
+            self._append(seen.source, parsed.container, seen.run)
+            self._append(DRIVER, parsed.lines, seen.run)
+        self.messages += parsed.messages
+        if seen.closed:
+            self.close(seen.source, at)
+
+    def close(self, key: str, at: datetime) -> None:
+        """Note that nothing more comes of a log."""
+        source = self.sources.get(key)
+        if source and source.state is LogState.OPEN:
+            self.sources[key] = replace(source, state=LogState.CLOSED, closed_at=at, carry=None)
+            self.touched.add(key)
+
+    def _append(self, key: str, lines: Sequence[TextLine], run: RunKey) -> None:
+        if not lines:
+            return
+        source = self.sources.get(key) or LogSource(run, DRIVER, LogKind.DRIVER)
+        numbered = [
+            LogLine(source.lines + index, line.text, line.at, line.marks) for index, line in enumerate(lines, 1)
+        ]
+        self.lines.setdefault(key, []).extend(numbered)
+        self.touched.add(key)
+        self.sources[key] = replace(
+            source,
+            lines=source.lines + len(numbered),
+            bytes=source.bytes + sum(len(line.text.encode()) + 1 for line in numbered),
+            first_line_at=source.first_line_at or numbered[0].at,
+            last_line_at=numbered[-1].at or source.last_line_at,
+        )
+
+
+def _new_source(seen: LogSeen) -> LogSource:
+    kind = LogKind.DRIVER if seen.source == DRIVER else LogKind.INIT_CONTAINER if seen.init else LogKind.CONTAINER
+    return LogSource(seen.run, seen.source, kind, pod=seen.pod, container=seen.container)
+
+
+# --- messages of the runner and of the code ---------------------------------------------------------------------------
+
+
+def heed(job: Job, messages: Sequence[Message], at: datetime) -> tuple[Job, list[MetricPoint]]:
+    """The job after what its runner and its code said, and the metric points in it."""
+    points: list[MetricPoint] = []
+    for message in messages:
+        if isinstance(message, ProgressSaid):
+            attempt, new = _progressed(job.attempt, message, at)
+            points += new
+            job = job.with_attempt(attempt)
+        elif isinstance(message, Started):
+            job = advance(job, JobState.RUNNING, at)
+        elif isinstance(message, Exit):
+            job = job.with_attempt(replace(job.attempt, exit_code=message.code, exited_at=message.at))
+        elif not job.decided:
+            job = finish(advance(job, JobState.PENDING, at), JobOutcome.FAILED, _refusal(message, at), at)
+    return job, points
+
+
+def _progressed(attempt: Attempt, said: ProgressSaid, at: datetime) -> tuple[Attempt, list[MetricPoint]]:
+    when = said.at or at
+    points = [metric_point(name, value, when, said.step) for name, value in said.metrics]
+    progress = report(attempt.progress, said.step, said.total, tuple(points), when)
+    return replace(attempt, progress=progress), points
+
+
+def _refusal(message: Refused, at: datetime) -> Reason:
+    evidence = (Evidence(EvidenceSource.LOG, message.message[:2000], at),)
+    if message.why is RefusedWhy.CORRUPT:
+        text = f"The Capsule did not arrive as it was built: {message.message}"
+        return reason(ReasonCode.CAPSULE_INVALID, text[:2000], at, evidence=evidence)
+    if message.why is RefusedWhy.UNCLAIMED:
+        text = "The runner could not reach the object store to claim the attempt, so it did not start the command."
+        return reason(ReasonCode.OBJECT_STORE_UNAVAILABLE, text, at, evidence=evidence)
+    text = "This attempt had started before, on a head that was lost; it is not started a second time."
+    return reason(ReasonCode.HEAD_LOST, text, at, advice="Retry the job.", evidence=evidence)

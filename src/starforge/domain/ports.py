@@ -1,0 +1,301 @@
+"""What the domain needs from outside. Each port has one contract suite in tests/contract that every adapter passes."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from starforge.domain.capsule import InlineFile, PackedCapsule, PackedCode
+from starforge.domain.changes import CapsuleRecord, Changes, CodeRecord, Command, IdempotencyRecord, Lease, Upload
+from starforge.domain.job import Attempt, Job, RunIdentity
+from starforge.domain.logs import LogLine, LogSource
+from starforge.domain.names import CommandId, Digest, JobId, RunKey
+from starforge.domain.observation import PodView, RunSeen, Seen
+from starforge.domain.progress import MetricPoint
+from starforge.domain.queries import EventFilter, FeedRow, JobFilter, JobOrder, LogRange, Page, Window
+from starforge.domain.spec import FleetDefaults, JobSpec
+from starforge.domain.teardown import RemainingObject
+from starforge.domain.timeline import Entry
+
+# --- the database -----------------------------------------------------------------------------------------------------
+
+
+class Store(Protocol):
+    """The database, synchronous. Raises StoreUnavailable when it can't be asked; a commit is all or nothing."""
+
+    def commit(self, changes: Changes, *, at: datetime, lease: Lease | None = None) -> Sequence[FeedRow]:
+        """Write `changes` and return the feed rows they got, in order.
+
+        StaleRevision if a job was changed by somebody else, if `lease` was superseded, or if an idempotency key exists;
+        nothing is written then.
+        """
+        ...
+
+    def take(self, command: CommandId, *, token: str, at: datetime, lease_s: float) -> Lease | None:
+        """Lease a due command; None if it is done, parked, not due or leased, or another one of its job is leased."""
+        ...
+
+    def due(self, *, at: datetime, limit: int) -> Sequence[CommandId]:
+        """Commands that are due and not leased, oldest first."""
+        ...
+
+    def renew_observer(self, fleet: str, *, holder: str, at: datetime, lease_s: float) -> bool:
+        """Take or keep the lease of a fleet's observer; False while another holder has it."""
+        ...
+
+    def job(self, job: JobId) -> Job | None: ...
+
+    def jobs_by_id(self, jobs: Sequence[JobId]) -> Mapping[JobId, Job]: ...
+
+    def attempts(self, jobs: Sequence[JobId]) -> Mapping[JobId, Sequence[Attempt]]:
+        """All attempts of each job, oldest first, the current one included."""
+        ...
+
+    def overdue(self, *, at: datetime, limit: int) -> Sequence[JobId]:
+        """Jobs that have a clock or an ending whose time is over."""
+        ...
+
+    def job_page(self, which: JobFilter, order: JobOrder, window: Window) -> Page[Job]: ...
+
+    def job_count(self, which: JobFilter, *, at_most: int) -> int: ...
+
+    def pods(self, runs: Sequence[RunKey]) -> Mapping[RunKey, Sequence[PodView]]:
+        """Pods of each run in the order in which they were created, gone ones included."""
+        ...
+
+    def entries(self, ids: Sequence[str]) -> Mapping[str, Entry]: ...
+
+    def entry_page(self, which: EventFilter, window: Window) -> Page[Entry]:
+        """Entries in the order in which they were first written; the key is that of Entry's row."""
+        ...
+
+    def log_sources(self, runs: Sequence[RunKey]) -> Mapping[RunKey, Sequence[LogSource]]: ...
+
+    def log_lines(self, which: LogRange) -> Sequence[LogLine]:
+        """Lines of a log; they stay rows after they were archived too."""
+        ...
+
+    def metric_points(
+        self, run: RunKey, names: Sequence[str] | None, first_step: int | None, last_step: int | None
+    ) -> Sequence[MetricPoint]:
+        """Points in the order in which they were reported."""
+        ...
+
+    def metric_names(self, run: RunKey) -> Sequence[str]: ...
+
+    def code(self, digest: Digest) -> CodeRecord | None: ...
+
+    def upload(self, digest: Digest) -> Upload | None: ...
+
+    def capsules(self, digests: Sequence[Digest]) -> Mapping[Digest, CapsuleRecord]: ...
+
+    def inline_code(self, job: JobId) -> Sequence[InlineFile] | None: ...
+
+    def idempotency(self, project: str, mutation: str, key: str) -> IdempotencyRecord | None: ...
+
+    def feed(self, *, after: int, limit: int) -> Sequence[FeedRow]:
+        """Rows after a position, in order."""
+        ...
+
+    def feed_bounds(self) -> tuple[int, int]:
+        """(floor, head): the last position that was dropped (0 if none) and the newest one (0 if none)."""
+        ...
+
+    def prune_feed(self, *, before: datetime) -> int:
+        """Drop rows of the feed that are older; returns how many."""
+        ...
+
+
+# --- the fleet --------------------------------------------------------------------------------------------------------
+
+
+class FleetKind(StrEnum):
+    KUBERAY = "KUBERAY"
+    LOCAL = "LOCAL"
+    SIMULATED = "SIMULATED"
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A request that anybody who has it can make until `expires_at`: a secret. `url` is https, http or file."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
+class LaunchOrder:
+    """Everything a fleet needs to start an attempt.
+
+    `capsule` is the signed GET of the Capsule whose zip has `transport_sha256`; `claim` the signed conditional PUT of
+    the attempt's claim, which the runner tries until `claim_until`. `nonce` authenticates the runner's wire lines.
+    """
+
+    run: RunKey
+    name: str
+    spec: JobSpec
+    capsule: Signed
+    transport_sha256: str
+    claim: Signed
+    claim_until: datetime | None
+    nonce: str
+
+
+class StopAnswer(StrEnum):
+    """What became of the wish that a command ends."""
+
+    ASKED = "ASKED"
+    NOBODY_TO_ASK = "NOBODY_TO_ASK"
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Where the observer left a stream: the cursor after the last line kept, or that it was closed."""
+
+    cursor: str | None
+    closed: bool = False
+
+
+class Fleet(Protocol):
+    """A place where jobs run. FleetUnavailable when it can't be asked, FleetRefused when it says no for good."""
+
+    name: str
+    kind: FleetKind
+
+    def defaults(self) -> FleetDefaults: ...
+
+    def signature_seconds(self, spec: JobSpec) -> float | None:
+        """How long the signed GET of the Capsule must live for this spec, None for as long as the store signs."""
+        ...
+
+    def launch(self, order: LaunchOrder) -> RunIdentity:
+        """Create the run, or find and adopt the one of the same `run`; safe to repeat."""
+        ...
+
+    def stop(self, run: RunKey, *, grace_s: int) -> StopAnswer:
+        """Ask the command to end: SIGTERM, then SIGKILL after the grace. Returns at once; safe to repeat."""
+        ...
+
+    def delete(self, run: RunKey) -> None:
+        """Ask for everything of the run to be removed; safe to repeat and when nothing is there."""
+        ...
+
+    def remaining(self, run: RunKey) -> Sequence[RemainingObject]:
+        """What is still there of the run, asked right now; empty proves that nothing is left."""
+        ...
+
+    def look(self, run: RunKey) -> RunSeen:
+        """The run as it is right now, for a decision that can't wait for the watch."""
+        ...
+
+    def watch(self, resume: Callable[[RunKey, str], Resume], stop: threading.Event) -> Iterator[Seen]:
+        """Everything that happens to runs of ours, from what there is now on, until `stop` is set.
+
+        `resume(run, source)` tells where to go on with a stream, and is asked before the first line of it. Outages are
+        told as FleetHeard and retried for ever. Yields at least once a second if only FleetHeard.
+        """
+        ...
+
+
+# --- the object store -------------------------------------------------------------------------------------------------
+
+
+class Audience(StrEnum):
+    """Who will make a signed request, as they may reach the store by different names."""
+
+    POD = "POD"
+    CLIENT = "CLIENT"
+
+
+class ObjectStore(Protocol):
+    """Objects by key. Raises ObjectStoreUnavailable when it can't be asked."""
+
+    def prepare(self) -> None:
+        """Make the bucket or directory if it is missing; safe to repeat."""
+        ...
+
+    def put(self, key: str, source: Path | bytes, *, only_new: bool = False) -> bool:
+        """Store an object; with `only_new`, False if the key is taken, and nothing changes then."""
+        ...
+
+    def size(self, key: str) -> int | None:
+        """Bytes of an object; None if there is none."""
+        ...
+
+    def read(self, key: str, *, start: int = 0, length: int | None = None) -> bytes:
+        """Part of an object; NotFound if there is none."""
+        ...
+
+    def fetch(self, key: str, into: Path) -> None:
+        """Copy an object into a file; NotFound if there is none."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Remove an object; safe when there is none."""
+        ...
+
+    def sign_get(self, key: str, *, seconds: float, audience: Audience) -> Signed: ...
+
+    def sign_put(self, key: str, *, seconds: float, audience: Audience, only_new: bool) -> Signed:
+        """A signed PUT; with `only_new` it answers 412 when the key is taken."""
+        ...
+
+    @property
+    def longest_signature_s(self) -> float: ...
+
+
+# --- packing, telling, time -------------------------------------------------------------------------------------------
+
+
+class Packer(Protocol):
+    """Makes archives. Raises CodeRefused with every problem of code that can't be taken."""
+
+    def pack_files(self, files: Sequence[InlineFile], into: Path) -> PackedCode: ...
+
+    def pack_directory(self, root: Path, into: Path) -> PackedCode: ...
+
+    def open_code(self, archive: Path) -> PackedCode: ...
+
+    def build_capsule(self, code: PackedCode, jobspec: bytes, into: Path) -> PackedCapsule: ...
+
+
+class Nudge(Protocol):
+    """Tells a worker to look at commands. Never raises, never takes over a second: the tick re-sends what is due."""
+
+    def __call__(self, commands: Sequence[CommandId]) -> None: ...
+
+
+class Publish(Protocol):
+    """Tells every gateway about new rows of the feed. Never raises: gateways read the table when they hear nothing."""
+
+    def __call__(self, rows: Sequence[FeedRow]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Everything an action may use.
+
+    `scratch` gives a directory that is gone after its block, `random` 32 lower-case hexadecimal digits.
+    """
+
+    store: Store
+    fleet: Fleet
+    objects: ObjectStore
+    packer: Packer
+    nudge: Nudge
+    publish: Publish
+    now: Callable[[], datetime]
+    random: Callable[[], str]
+    scratch: Callable[[], AbstractContextManager[Path]]
+
+
+__all__ = [
+    "Audience", "Command", "Fleet", "FleetKind", "LaunchOrder", "Nudge", "ObjectStore", "Packer", "Ports", "Publish",
+    "Resume", "Signed", "StopAnswer", "Store",
+]  # fmt: skip

@@ -1,0 +1,135 @@
+"""What can be asked of the store: filters, orders, pages, and rows of the feed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from starforge.domain.changes import Aspect
+from starforge.domain.job import JobOutcome, JobState
+from starforge.domain.names import Digest, JobId, RunKey
+from starforge.domain.reason import ReasonCode
+from starforge.domain.timeline import EventType, Severity
+
+Row = TypeVar("Row")
+
+
+class LabelOperator(StrEnum):
+    IN = "IN"
+    NOT_IN = "NOT_IN"
+    EXISTS = "EXISTS"
+    DOES_NOT_EXIST = "DOES_NOT_EXIST"
+
+
+@dataclass(frozen=True)
+class LabelSelector:
+    key: str
+    operator: LabelOperator = LabelOperator.IN
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class JobFilter:
+    """Which jobs: all given fields must match, one of a tuple is enough, () matches nothing, None anything."""
+
+    ids: tuple[JobId, ...] | None = None
+    states: tuple[JobState, ...] | None = None
+    active: bool | None = None
+    outcomes: tuple[JobOutcome, ...] | None = None
+    reasons: tuple[ReasonCode, ...] | None = None
+    projects: tuple[str, ...] | None = None
+    fleets: tuple[str, ...] | None = None
+    series: tuple[str, ...] | None = None
+    labels: tuple[LabelSelector, ...] = ()
+    name_prefix: str | None = None
+    created_by: tuple[str, ...] | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    ended_after: datetime | None = None
+    ended_before: datetime | None = None
+    idempotency_keys: tuple[str, ...] | None = None
+    code: Digest | None = None
+
+
+class JobOrderField(StrEnum):
+    CREATED_AT = "CREATED_AT"
+    UPDATED_AT = "UPDATED_AT"
+    STARTED_AT = "STARTED_AT"
+    ENDED_AT = "ENDED_AT"
+    NAME = "NAME"
+    PRIORITY = "PRIORITY"
+    GPUS = "GPUS"
+
+
+@dataclass(frozen=True)
+class JobOrder:
+    """Order of jobs; ties are broken by id, rows without a value come last either way."""
+
+    field: JobOrderField = JobOrderField.CREATED_AT
+    descending: bool = True
+
+
+@dataclass(frozen=True)
+class EventFilter:
+    jobs: tuple[JobId, ...] | None = None
+    types: tuple[EventType, ...] | None = None
+    min_severity: Severity | None = None
+    projects: tuple[str, ...] | None = None
+    fleets: tuple[str, ...] | None = None
+    attempt: int | None = None
+    kubernetes_reasons: tuple[str, ...] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+Key = tuple[str | int | float | None, ...]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A page: `limit` rows after and before the keys of rows (exclusive), from the end if `backward`."""
+
+    limit: int
+    after: Key | None = None
+    before: Key | None = None
+    backward: bool = False
+
+
+@dataclass(frozen=True)
+class Page(Generic[Row]):
+    """Rows in order, each with its key, and whether there are more on either side."""
+
+    rows: Sequence[tuple[Key, Row]]
+    has_next: bool
+    has_previous: bool
+
+
+class FeedKind(StrEnum):
+    JOB = "JOB"
+    EVENT = "EVENT"
+    LOG = "LOG"
+
+
+@dataclass(frozen=True)
+class FeedRow:
+    """One change. `subject` is a job's id, an entry's id, or a log's `<run> <source key>`; `revision` is the job's."""
+
+    position: int
+    at: datetime
+    kind: FeedKind
+    subject: str
+    job: JobId | None
+    project: str | None
+    revision: int = 0
+    aspects: frozenset[Aspect] = frozenset()
+
+
+@dataclass(frozen=True)
+class LogRange:
+    """Lines `first` to `last` (both included, numbers from 1) of a source of a run."""
+
+    run: RunKey
+    source: str
+    first: int
+    last: int

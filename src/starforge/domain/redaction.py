@@ -1,0 +1,27 @@
+"""Removes signed URLs from text that came from outside: whoever has one may do what it was signed for."""
+
+import re
+
+REMOVED = "<removed>"
+_QUERY = re.compile(r"\?[^\s\"'<>?]+")
+_SECRET = re.compile(r"x-amz-|x-goog-|signature=|awsaccesskeyid|[?&]sig=", re.IGNORECASE)
+_LOOSE = re.compile(
+    r"((?:x-(?:amz|goog)-(?:signature|credential|security-token))(?:=|%3d))[^\s\"'<>&\\]+", re.IGNORECASE
+)
+_PASSWORD = re.compile(r"(://[^\s/:@]{1,256}):[^\s/@]{1,1024}@")
+
+
+def redact(text: str) -> str:
+    """`text` without the query string of any signed URL, without loose signatures, and without passwords in URLs."""
+    text = _QUERY.sub(_query, text)
+    text = _LOOSE.sub(rf"\1{REMOVED}", text)
+    return _PASSWORD.sub(rf"\1:{REMOVED}@", text)
+
+
+def redact_or_none(text: str | None, limit: int | None = None) -> str | None:
+    """The same for text that may be missing or empty; at most `limit` characters of it."""
+    return redact(text)[:limit] if text else None
+
+
+def _query(match: re.Match[str]) -> str:
+    return f"?{REMOVED}" if _SECRET.search(match[0]) else match[0]

@@ -1,0 +1,88 @@
+"""Logs: guarded appends, and reads by line number over chunks."""
+
+from dataclasses import replace
+
+import pytest
+
+from starforge.adapters.store import SqlStore
+from starforge.domain.changes import Changes, LogWrite
+from starforge.domain.errors import StaleRevision
+from starforge.domain.logs import LineMark, LogGap, LogKind, LogLine, LogSource, LogState
+from starforge.domain.names import RunKey
+from starforge.domain.queries import LogRange
+from tests.contract.store.examples import AT, after, saved
+
+
+def lines_of(first: int, last: int, text: str = "line") -> tuple[LogLine, ...]:
+    return tuple(LogLine(number, f"{text} {number} ä", after(number / 7)) for number in range(first, last + 1))
+
+
+def append(store: SqlStore, source: LogSource, lines: tuple[LogLine, ...]) -> LogSource:
+    source = replace(source, lines=source.lines + len(lines))
+    store.commit(Changes(logs=[LogWrite(source, lines)]), at=AT)
+    return source
+
+
+@pytest.fixture
+def source(store: SqlStore) -> LogSource:
+    return LogSource(saved(store).run, "driver", LogKind.DRIVER)
+
+
+def read(store: SqlStore, source: LogSource, first: int, last: int) -> tuple[LogLine, ...]:
+    return tuple(store.log_lines(LogRange(source.run, source.key, first, last)))
+
+
+def test_lines_are_read_by_number_across_chunks(store: SqlStore, source: LogSource) -> None:
+    every = lines_of(1, 3500)
+    for first, last in ((1, 1), (2, 1200), (1201, 1205), (1206, 3500)):
+        source = append(store, source, every[first - 1 : last])
+    assert read(store, source, 1, 3500) == every
+    for first, last in ((1, 1), (1200, 1202), (999, 1001), (2205, 2206), (3500, 9999), (1206, 2205)):
+        assert read(store, source, first, last) == every[first - 1 : last]
+    assert read(store, source, 3501, 9999) == ()
+    assert store.log_sources([source.run]) == {source.run: [source]}
+
+
+def test_long_lines_marks_and_lines_without_a_time(store: SqlStore, source: LogSource) -> None:
+    long = tuple(LogLine(number, "ä" * 32 * 1024, None, (LineMark.CUT,)) for number in range(1, 13))
+    odd = (LogLine(13, "", None), LogLine(14, 'a "quoted" \u2028 \x1b[1m \\ line', AT, tuple(LineMark)))
+    source = append(store, source, (*long, *odd))
+    assert read(store, source, 1, 99) == (*long, *odd)
+    assert read(store, source, 4, 5) == long[3:5]
+
+
+@pytest.mark.parametrize("first", [2, 4])
+def test_lines_that_do_not_follow_those_that_are_stored_are_refused(
+    store: SqlStore, source: LogSource, first: int
+) -> None:
+    source = append(store, source, lines_of(1, 2))
+    lines = lines_of(first, 5)
+    with pytest.raises(StaleRevision, match="has 2 lines"):
+        store.commit(Changes(logs=[LogWrite(replace(source, lines=5), lines)]), at=AT)
+    assert read(store, source, 1, 9) == lines_of(1, 2)
+
+
+def test_a_source_that_grew_meanwhile_is_not_overwritten(store: SqlStore, source: LogSource) -> None:
+    append(store, source, lines_of(1, 2))
+    with pytest.raises(StaleRevision):
+        append(store, replace(source, state=LogState.CLOSED), ())
+
+
+def test_lines_are_dropped_when_they_are_in_the_object_store(store: SqlStore, source: LogSource) -> None:
+    other = append(store, replace(source, key="pod/a/ray", kind=LogKind.CONTAINER), lines_of(1, 2))
+    source = append(store, source, lines_of(1, 2))
+    closed = replace(source, state=LogState.CLOSED, sha256="s", closed_at=AT, gaps=(LogGap(1, "Lost.", None),))
+    store.commit(Changes(logs=[LogWrite(closed)]), at=AT)
+    assert read(store, source, 1, 2) == lines_of(1, 2)
+    store.commit(Changes(logs=[LogWrite(replace(closed, object_key="logs/x"))]), at=AT)
+    assert read(store, source, 1, 2) == ()
+    assert read(store, other, 1, 2) == lines_of(1, 2)
+    assert store.log_sources([source.run]) == {source.run: [replace(closed, object_key="logs/x"), other]}
+
+
+def test_sources_of_several_runs(store: SqlStore, source: LogSource) -> None:
+    append(store, source, ())
+    second = append(store, replace(source, run=RunKey(source.run.job, 2)), ())
+    runs = [source.run, second.run, RunKey(source.run.job, 3)]
+    assert store.log_sources(runs) == {source.run: [source], second.run: [second]}
+    assert store.log_sources([]) == {}

@@ -1,0 +1,255 @@
+"""Frames back to lines, and messages out of them; the frames are made by the runner's own function."""
+
+import json
+import math
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starforge.domain.logs import LINE_MAX_BYTES, LineMark
+from starforge.domain.observation import RawLine
+from starforge.domain.wire import (
+    Exit,
+    FrameParser,
+    Message,
+    Parsed,
+    ProgressSaid,
+    Refused,
+    RefusedWhy,
+    Started,
+    TextLine,
+    read_message,
+    split_wire,
+)
+from starforge.runner.frames import MAX_FRAME_BYTES, frames
+
+NONCE = "n0nce"
+AT = datetime(2026, 11, 29, 12, 0, 0, 123456, UTC)
+output = st.lists(
+    st.binary(max_size=60) | st.sampled_from([b"\n", b"a\nb", b"::starforge-out 1.000000 . x"]), max_size=12
+)
+
+
+def framed(*pieces: bytes, at: datetime = AT) -> list[RawLine]:
+    made = [frame for piece in pieces for frame in frames(piece, at.timestamp())]
+    assert all(len(frame) <= MAX_FRAME_BYTES and frame.endswith(b"\n") and frame.count(b"\n") == 1 for frame in made)
+    return [RawLine(frame[:-1]) for frame in made]
+
+
+def parse(lines: list[RawLine]) -> Parsed:
+    parser = FrameParser(trusts=NONCE.__eq__)
+    fed, ended = parser.feed(lines), parser.end()
+    return Parsed(fed.lines + ended.lines, fed.container + ended.container, fed.messages + ended.messages)
+
+
+def message(**fields: object) -> Message | None:
+    return read_message(json.dumps(fields), trusts=NONCE.__eq__, at=AT)
+
+
+def wire(**fields: object) -> bytes:
+    return b"::starforge:: " + json.dumps(fields).encode() + b"\n"
+
+
+@given(output)
+def test_lines_come_back_however_they_were_read(pieces: list[bytes]) -> None:
+    whole = b"".join(pieces)
+    expected = whole.split(b"\n")
+    if not expected[-1]:
+        expected.pop()
+    parsed = parse(framed(*pieces))
+    assert [line.text for line in parsed.lines] == [
+        text.decode(errors="replace").replace("\0", "\ufffd") for text in expected
+    ]
+    assert all(line.at == AT for line in parsed.lines)
+    assert parsed.container == ()
+
+
+@given(st.lists(output, max_size=4), st.integers(0, 40))
+def test_resumes_at_any_line(batches: list[list[bytes]], cut: int) -> None:
+    raw = [line for pieces in batches for line in [*framed(*pieces), RawLine(b"the head's own")]]
+    first = FrameParser(trusts=NONCE.__eq__)
+    before = first.feed(raw[:cut])
+    second = FrameParser(trusts=NONCE.__eq__, carry=first.carry)
+    after, end = second.feed(raw[cut:]), second.end()
+    whole = parse(raw)
+    assert before.lines + after.lines + end.lines == whole.lines
+    assert before.container + after.container == whole.container
+
+
+@given(st.integers(1, 3 * MAX_FRAME_BYTES))
+def test_long_lines_are_several_frames(size: int) -> None:
+    text = "é" * (size // 2) + "x" * (size % 2)
+    assert parse(framed(f"{text}\n".encode())).lines == (TextLine(text, AT),)
+
+
+def test_time_of_a_line_is_that_of_its_first_piece() -> None:
+    later = datetime(2026, 11, 29, 12, 0, 9, tzinfo=UTC)
+    parsed = parse([*framed(b"half, "), *framed(b"whole\n", at=later)])
+    assert parsed.lines == (TextLine("half, whole", AT),)
+
+
+def test_a_line_beyond_the_limit_is_cut_between_characters_and_says_so() -> None:
+    parsed = parse(framed(b"x" + "é".encode() * LINE_MAX_BYTES + b"\nnext\n"))
+    cut, following = parsed.lines
+    assert cut.marks == (LineMark.CUT,)
+    assert len(cut.text.encode()) == LINE_MAX_BYTES - 1
+    assert following == TextLine("next", AT)
+
+
+def test_what_is_held_of_an_endless_line_is_bounded() -> None:
+    parser = FrameParser(trusts=NONCE.__eq__)
+    parser.feed(framed(b"x" * 10 * LINE_MAX_BYTES))
+    assert parser.carry is not None
+    assert len(parser.carry) < 100_000
+    parser = FrameParser(trusts=NONCE.__eq__, carry=parser.carry)
+    (line,) = parser.feed(framed(b"y\n")).lines
+    assert line == TextLine("x" * LINE_MAX_BYTES, AT, (LineMark.CUT,))
+
+
+def test_bytes_that_are_no_text_are_marked() -> None:
+    parsed = parse(framed(b"a\xff\xfeb\nc\0d\n\xef\xbf\xbd\n"))
+    assert parsed.lines == (
+        TextLine("a\ufffd\ufffdb", AT, (LineMark.INVALID_UTF8,)),
+        TextLine("c\ufffdd", AT, (LineMark.INVALID_UTF8,)),
+        TextLine("\ufffd", AT),
+    )
+
+
+def test_lines_of_the_container_itself_are_kept_apart() -> None:
+    own = RawLine(b"ray start --head", AT)
+    parsed = parse([own, *framed(b"hello "), RawLine(b"", AT), own, *framed(b"world\n")])
+    assert parsed.lines == (TextLine("hello world", AT),)
+    assert [line.text for line in parsed.container] == ["ray start --head", "", "ray start --head"]
+
+
+def test_a_frame_behind_an_unfinished_line_of_the_container() -> None:
+    (frame,) = framed(b"hello\n")
+    parsed = parse([RawLine(b"Waiting..." + frame.data, AT)])
+    assert parsed.container == (TextLine("Waiting...", AT),)
+    assert parsed.lines == (TextLine("hello", AT),)
+
+
+@pytest.mark.parametrize(
+    "data", [b"::starforge-out x . a", b"::starforge-out 1.0 . a", b"::starforge-out 1.000000 ? a", b"::starforge-out "]
+)
+def test_what_is_almost_a_frame_is_a_line_of_the_container(data: bytes) -> None:
+    assert parse([RawLine(data, AT)]).container == (TextLine(data.decode(), AT),)
+
+
+def test_messages_are_taken_out_of_the_log() -> None:
+    parsed = parse(
+        framed(
+            wire(type="started", at=1.5, nonce=NONCE),
+            b"epoch 1\n",
+            wire(type="progress", step=1, total=9, metrics={"loss": 0.5}),
+            wire(type="exit", code=143, signal=15, at=2, nonce=NONCE),
+        )
+    )
+    assert [line.text for line in parsed.lines] == ["epoch 1"]
+    assert parsed.messages == (
+        Started(datetime.fromtimestamp(1.5, UTC)),
+        ProgressSaid(1, 9, (("loss", 0.5),), AT),
+        Exit(143, 15, datetime.fromtimestamp(2, UTC)),
+    )
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "(pid=123) ",
+        "(Trainer pid=123) ",
+        "(Trainer pid=1, ip=10.0.0.7) ",
+        "(Trainer(rank=0) pid=1, ip=10.0.0.7) ",
+        "\x1b[36m(train_one pid=88)\x1b[0m ",
+        "  ",
+    ],
+)
+def test_prefixes_of_ray_do_not_hide_a_message(prefix: str) -> None:
+    text = prefix + wire(type="progress", step=3).decode().strip() + "\x1b[0m"
+    assert split_wire(TextLine(text, AT), trusts=NONCE.__eq__) == (None, ProgressSaid(3, None, (), AT))
+
+
+def test_text_before_a_message_that_lacked_a_newline_stays_in_the_log() -> None:
+    parsed = parse(framed(b"100%|####| 9/9", wire(type="progress", step=9)))
+    assert parsed.lines == (TextLine("100%|####| 9/9", AT),)
+    assert parsed.messages == (ProgressSaid(9, None, (), AT),)
+
+
+@pytest.mark.parametrize("kind", ["started", "exit", "refused"])
+@pytest.mark.parametrize("nonce", [None, "", "other", 7])
+def test_the_runners_messages_count_only_with_the_nonce(kind: str, nonce: object) -> None:
+    fields = {"type": kind, "at": 1, "code": 0, "signal": None, "why": "claimed", "message": "x", "nonce": nonce}
+    parsed = parse(framed(wire(**fields)))
+    assert parsed.messages == ()
+    assert [line.text for line in parsed.lines] == [wire(**fields).decode().strip()]
+    assert message(**{**fields, "nonce": NONCE}) is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{",
+        "{}",
+        "[" * 100_000,
+        '{"type":"progress","step":"1"}',
+        '{"type":"progress","step":true}',
+        '{"type":"progress","step":-1}',
+        '{"type":"progress","step":1e300}',
+        '{"type":"progress","step":1,"metrics":[1]}',
+        '{"type":"progress","step":1,"metrics":{"a":"high"}}',
+        '{"type":"progress","step":1,"metrics":{"a":true}}',
+        '{"type":"progress","step":1,"metrics":{"a":1' + "0" * 400 + "}}",
+        '{"type":"progress","step":1,"metrics":{"a\\u0000":1}}',
+        '{"type":"progress","step":1,"metrics":{"":1}}',
+        '{"type":"nothing","nonce":"n0nce"}',
+        '{"type":"exit","nonce":"n0nce","code":0}',
+        '{"type":"exit","nonce":"n0nce","code":0,"signal":null,"at":1e99}',
+        '{"type":"exit","nonce":"n0nce","code":0,"signal":null,"at":"NaN"}',
+        '{"type":"refused","nonce":"n0nce","why":"tired","message":"x"}',
+    ],
+)
+def test_malformed_messages_are_lines_of_the_log(body: str) -> None:
+    line = TextLine("::starforge:: " + body, AT)
+    assert split_wire(line, trusts=NONCE.__eq__) == (line, None)
+
+
+@given(st.text() | st.dictionaries(st.text(), st.none() | st.floats() | st.text()).map(lambda d: json.dumps(d)[1:]))
+def test_no_text_breaks_the_reader(body: str) -> None:
+    line = TextLine("::starforge:: {" + body, AT)
+    before, found = split_wire(line, trusts=NONCE.__eq__)
+    assert (before is line) == (found is None)
+
+
+def test_numbers_that_are_not_finite_are_kept() -> None:
+    for written in ('"NaN"', "NaN"):
+        said = read_message(
+            f'{{"type":"progress","step":1,"metrics":{{"loss":{written}}}}}', trusts=NONCE.__eq__, at=AT
+        )
+        assert isinstance(said, ProgressSaid)
+        assert math.isnan(said.metrics[0][1])
+    said = message(type="progress", step=1, metrics={"a": "Infinity", "b": "-Infinity"})
+    assert said == ProgressSaid(1, None, (("a", math.inf), ("b", -math.inf)), AT)
+
+
+def test_progress_without_a_step() -> None:
+    assert message(type="progress", metrics={"a": 1}) == ProgressSaid(None, None, (("a", 1.0),), AT)
+
+
+def test_refused() -> None:
+    said = message(type="refused", why="corrupt", message="a.py has another content", nonce=NONCE)
+    assert said == Refused(RefusedWhy.CORRUPT, "a.py has another content")
+
+
+def test_a_cut_line_is_never_a_message() -> None:
+    fields = {"type": "progress", "step": 1, "x": "y" * LINE_MAX_BYTES}
+    parsed = parse(framed(wire(**fields)))
+    assert parsed.messages == ()
+    assert len(parsed.lines) == 1
+
+
+def test_rays_own_driver_log_has_no_frames() -> None:
+    parser = FrameParser(trusts=NONCE.__eq__)
+    parsed = parser.feed_unframed([RawLine(b"hello"), RawLine(wire(type="progress", step=1).strip())])
+    assert parsed == Parsed((TextLine("hello", None),), (), (ProgressSaid(1, None, ()),))

@@ -1,0 +1,43 @@
+import json
+from contextlib import suppress
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starforge.api.transport import messages
+from starforge.api.transport.messages import BadMessage, ClientMessage, Complete, Ping, Subscribe, read_message
+from starforge.api.transport.request import GraphQLRequest
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+kinds = st.sampled_from(["connection_init", "ping", "pong", "subscribe", "complete", "next", "start"])
+frames = st.fixed_dictionaries({}, optional={"type": kinds | anything, "id": anything, "payload": anything})
+
+
+@given(st.text() | (frames | anything).map(json.dumps))
+def test_a_frame_is_a_message_or_bad_and_nothing_else(text: str) -> None:
+    with suppress(BadMessage):
+        assert isinstance(read_message(text), get_args(ClientMessage))
+
+
+def test_what_is_read() -> None:
+    payload = {"query": "{a}", "operationName": "", "variables": {"b": 1}, "unknown": 5}
+    subscribe = read_message(json.dumps({"id": "7", "type": "subscribe", "payload": payload}))
+    assert subscribe == Subscribe("7", GraphQLRequest("{a}", None, {"b": 1}, None))
+    assert read_message('{"id": "7", "type": "complete", "payload": null}') == Complete("7")
+    assert read_message('{"type": "ping", "payload": null}') == Ping(None)
+
+
+def test_a_result_that_json_cannot_carry_is_an_error_of_ours() -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        messages.next_result("1", {"data": {"x": float("nan")}})
+
+
+@pytest.mark.parametrize("text", ["é", "\ud800", "\U0001f600"])
+def test_every_text_can_be_sent(text: str) -> None:
+    assert json.loads(messages.error("1", [text]).encode())["payload"] == [text]
