@@ -191,8 +191,8 @@ def test_a_run_from_launch_to_nothing_left(
     ended = heard.until(is_phase(run, RunPhase.SUCCEEDED))
     assert isinstance(ended, RunSeen)
     assert ended.uid == made.uid
-    running = [each for each in heard.seen if isinstance(each, RunSeen) and each.phase is RunPhase.RUNNING]
-    pods = {(pod.role, pod.pool, pod.machine) for each in running for pod in each.pods}
+    told = [each for each in heard.seen if isinstance(each, RunSeen) and each.run == run]
+    pods = {(pod.role, pod.pool, pod.machine) for each in told for pod in each.pods}
     assert pods == {(PodRole.HEAD, "train", 0), (PodRole.WORKER, "second", 0)}
     fleet.delete(run)
     heard.until(is_gone(run))

@@ -51,6 +51,19 @@ print(ray.get(Reader.remote().read.remote()), flush=True)
 print("resources", sorted(ray.cluster_resources().items()), flush=True)
 """
 FAILS = "import sys\nprint('before the end', flush=True)\nsys.exit(3)\n"
+ACTOR_WAITS = """
+import signal, ray
+ray.init()
+
+@ray.remote(num_cpus=0)
+class Idle:
+    def wait(self):
+        print("waiting", flush=True)
+        signal.pause()
+
+print("waiting", flush=True)
+ray.get(Idle.remote().wait.remote())
+"""
 # Leaves a process that has neither our environment nor our session, and does not hear SIGTERM.
 STUBBORN = """
 import os, signal, subprocess, sys, ray
@@ -97,9 +110,6 @@ class Told:
     def phase(self) -> RunPhase | None:
         return self.runs[-1].phase if self.runs else None
 
-    def all_of(self, kind: type[Message]) -> list[Message]:
-        return [message for message in self.messages if isinstance(message, kind)]
-
 
 class Machine:
     """A local fleet in a directory of its own, and the Capsules that tests run on it."""
@@ -139,6 +149,11 @@ class Machine:
 
     def directory(self, run: RunKey) -> RunDir:
         return RunDir(self.runs / (self.fleet.look(run).uid or ""))
+
+    def supervisor(self, order: LaunchOrder) -> int:
+        status = self.directory(order.run).status()
+        assert status is not None
+        return status.supervisor.pid
 
     def follow(self, *orders: LaunchOrder, until: Callable[[dict[RunKey, Told]], bool]) -> dict[RunKey, Told]:
         """Watches until what the orders' runs told is enough."""
@@ -260,21 +275,36 @@ def test_a_stopped_run_ends_with_everything_it_started(machine: Machine) -> None
     machine.remove(order)
 
 
-def test_a_run_outlives_who_launched_it_and_its_supervisor_does_not_leave_orphans(machine: Machine) -> None:
+def test_a_run_outlives_who_launched_it_and_leaves_no_orphans_when_its_supervisor_is_killed(machine: Machine) -> None:
     order = machine.order(STUBBORN)
     launch_elsewhere(machine, order)
     machine.follow(order, until=is_waiting)
     uid = machine.launch(order)  # adopts it
     told = machine.follow(order, until=is_waiting)[order.run]
     assert told.runs[-1].uid == uid
-    assert len(told.all_of(Started)) == 1
-    status = machine.directory(order.run).status()
-    assert status is not None
-    os.kill(status.supervisor.pid, signal.SIGKILL)
+    assert len([message for message in told.messages if isinstance(message, Started)]) == 1
+    os.kill(machine.supervisor(order), signal.SIGKILL)
     told = machine.follow(order, until=lambda told: told[order.run].closed)[order.run]
     assert told.phase is RunPhase.RUNNING
     assert told.runs[-1].pods[0].phase is PodPhase.FAILED
     machine.remove(order)
+
+
+def test_a_watch_ends_what_is_left_when_supervisor_and_keeper_are_killed(machine: Machine) -> None:
+    order = machine.order(ACTOR_WAITS)
+    machine.launch(order)
+    machine.follow(order, until=lambda told: "waiting" in told[order.run].lines)
+    supervisor = machine.supervisor(order)
+    for pid in (parent_of(supervisor), supervisor):
+        os.kill(pid, signal.SIGKILL)
+    told = machine.follow(order, until=lambda told: told[order.run].closed)[order.run]
+    assert told.phase is RunPhase.RUNNING
+    assert told.runs[-1].pods[0].phase is PodPhase.FAILED
+    machine.remove(order)
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
 
 
 def launch_elsewhere(machine: Machine, order: LaunchOrder) -> None:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -40,7 +41,7 @@ def draft(name: str) -> SpecDraft:
     )
 
 
-def _snake(keys: dict[str, object]) -> dict[str, object]:
+def _snake(keys: dict[str, Any]) -> dict[str, Any]:
     return {"".join(f"_{c.lower()}" if c.isupper() else c for c in key): value for key, value in keys.items()}
 
 

@@ -160,9 +160,6 @@ class Settings(FromMapping):
         "GPUs that the local fleet has, logical ones; the real ones of this machine if it is not set.",
         "h200:8,b200:4",
     )
-    local_cpus: int | None = _setting(
-        None, "CPUs that the local fleet has; those of this machine if it is not set.", 8, ge=1
-    )
     simulate: int = _setting(0, "Jobs that the simulated fleet starts with.", 200, ge=0, le=10000)
     simulate_seed: int = _setting(1, "Seed of what the simulated fleet does.", ge=0)
 

@@ -170,11 +170,12 @@ def _defaults(settings: Settings) -> FleetDefaults:
 
 
 def _local(settings: Settings) -> Fleet:
+    from starforge.adapters.local.capacity import real_gpus
     from starforge.adapters.local.fleet import LocalFleet
 
     return LocalFleet(
         settings.data_dir / "runs",
-        gpus=settings.local_gpus or {},
+        gpus=settings.local_gpus or real_gpus(),
         defaults=_defaults(settings),
         ca_file=settings.s3_ca_file,
     )

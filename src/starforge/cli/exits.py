@@ -3,6 +3,7 @@
 import sys
 from enum import IntEnum
 
+from starforge.cli.words import clean
 from starforge.domain.errors import NotFound, StarForgeError, UserMistake
 
 
@@ -42,4 +43,4 @@ def tell(error: StarForgeError) -> None:
     """The error as sentences for a person, on stderr."""
     sentences = [problem.message for problem in error.problems] if isinstance(error, UserMistake) else [error.message]
     for sentence in sentences:
-        sys.stderr.write(f"{sentence}\n")
+        sys.stderr.write(f"{clean(sentence)}\n")

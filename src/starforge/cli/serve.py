@@ -98,6 +98,22 @@ def watch() -> None:
         parts.close()
 
 
+def busy() -> None:
+    """Keep the simulated fleet busy with FORGE_SIMULATE jobs."""
+    from starforge.adapters.wiring import build
+    from starforge.workers.busy import keep_busy
+
+    start_logging()
+    settings = settings_or_exit(("FORGE_REDIS_URL", "FORGE_SIMULATE"))
+    parts = build(settings)
+    stop = threading.Event()
+    on_signal(stop.set)
+    try:
+        keep_busy(parts, settings.simulate, stop)
+    finally:
+        parts.close()
+
+
 def on_signal(call: Callable[[], None]) -> None:
     """Call on SIGINT and SIGTERM."""
 

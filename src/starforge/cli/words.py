@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from starforge.cli.answers import Json
 
@@ -76,8 +77,14 @@ def metric(value: Json) -> str:
     number = value["value"]
     if number is None:
         return f"{value['name']} {_NON_FINITE.get(value['nonFinite'] or '', '?')}"
-    shown = f"{number:.4f}" if 1e-3 <= abs(number) < 1e6 and number != int(number) else f"{number:g}"
-    return f"{value['name']} {shown}"
+    return f"{value['name']} {_number(number)}"
+
+
+def _number(number: float) -> str:
+    """With four decimals, or one where four would not tell more."""
+    if number == int(number) or not 1e-3 <= abs(number) < 1e6:
+        return f"{number:g}"
+    return f"{number:.4f}" if abs(number) < 100 else f"{number:.1f}"
 
 
 def metrics(values: Sequence[Json], most: int = 6) -> str:
@@ -93,6 +100,19 @@ def steps(progress: Json) -> str:
         return f"step {progress['step']}"
     share = f"  {progress['fraction']:.0%}" if progress["fraction"] is not None else ""
     return f"{progress['step']}/{progress['total']}{share}"
+
+
+def clean(value: Any) -> Any:
+    """JSON whose texts can do nothing to a terminal: control characters become escapes, line ends stay."""
+    if isinstance(value, str):
+        return value if value.isprintable() else "".join(_visible(char) for char in value)
+    if isinstance(value, dict):
+        return {key: clean(inner) for key, inner in value.items()}
+    return [clean(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _visible(char: str) -> str:
+    return char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode()
 
 
 def words(name: str) -> str:

@@ -109,8 +109,15 @@ class Reading:
     def take(self, seen: LogSeen, at: datetime) -> None:
         """Read some lines of a stream; those of a closed log are dropped, as are those that were read before."""
         source = self.sources.get(seen.source) or _new_source(seen)
-        if source.state is not LogState.OPEN or source.cursor == seen.cursor:
+        if source.state is not LogState.OPEN:
             return
+        self.sources[seen.source] = source
+        if source.cursor != seen.cursor:
+            self._read(source, seen)
+        if seen.closed:
+            self.close(seen.source, at)
+
+    def _read(self, source: LogSource, seen: LogSeen) -> None:
         parser = FrameParser(trusts=self.trusts, carry=source.carry)
         parsed = parser.feed(seen.lines)
         self.sources[seen.source] = replace(source, cursor=seen.cursor, carry=parser.carry)
@@ -121,8 +128,6 @@ class Reading:
             self._append(seen.source, parsed.container, seen.run)
             self._append(DRIVER, parsed.lines, seen.run)
         self.messages += parsed.messages
-        if seen.closed:
-            self.close(seen.source, at)
 
     def close(self, key: str, at: datetime) -> None:
         """Note that nothing more comes of a log."""
@@ -135,6 +140,8 @@ class Reading:
         if not lines:
             return
         source = self.sources.get(key) or LogSource(run, DRIVER, LogKind.DRIVER)
+        if source.state is not LogState.OPEN:
+            return  # the runner said its last word; what writes to the head's log after it is no driver
         numbered = [
             LogLine(source.lines + index, line.text, line.at, line.marks) for index, line in enumerate(lines, 1)
         ]

@@ -125,7 +125,16 @@ def _head_lost(job: Job, seen: RunSeen, at: datetime) -> Reason | None:
         return None
     if now and now.uid == first and not now.restarts and now.phase is not PodPhase.FAILED and not now.terminating:
         return None
+    if now and now.uid == first and any(one.termination and one.termination.oom_killed for one in now.containers):
+        return _out_of_memory(now, at)
     message = "The Ray head was lost, and with it the run: what runs in its place would start from the beginning."
     text = f"head uid {first}, now {now.uid if now else 'none'}, phase {now.phase if now else 'gone'}"
     evidence = (Evidence(EvidenceSource.POD_STATUS, text, at, ObjectRef("Pod", now.name if now else first)),)
     return reason(ReasonCode.HEAD_LOST, message, at, advice="Retry the job.", evidence=evidence)
+
+
+def _out_of_memory(pod: PodView, at: datetime) -> Reason:
+    message = f"Pod {pod.name} of pool {pod.pool} used more memory than its limit and was killed."
+    evidence = (Evidence(EvidenceSource.CONTAINER_STATE, "OOMKilled", at, ObjectRef("Pod", pod.name, pod.namespace)),)
+    advice = "Give the pool more memory, or make the code use less."
+    return reason(ReasonCode.OOM_KILLED, message, at, advice=advice, evidence=evidence)

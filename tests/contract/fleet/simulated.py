@@ -1,4 +1,4 @@
-"""The simulated fleet, whose clock goes on by a tenth of a second each time that it is read."""
+"""The simulated fleet, whose clock goes on by a quarter of a second each time that it is read."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ class SteppingClock:
 
 @contextmanager
 def simulated(folder: Path) -> Iterator[FleetUnderTest]:
-    clock = SteppingClock(timedelta(seconds=0.1))
+    clock = SteppingClock(timedelta(seconds=0.25))
     fleet = SimulatedFleet(defaults=DEFAULTS, state=folder / "fleet.sqlite", clock=clock, poll_s=0)
     numbers = count(1)
     yield FleetUnderTest(fleet, lambda code: _order(code, next(numbers)), life_s=60)

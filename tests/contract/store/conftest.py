@@ -1,4 +1,4 @@
-"""Every test runs on SQLite and on Postgres, each time on a new database with the newest schema."""
+"""Every test runs on SQLite and on Postgres, each time on an empty database with the newest schema."""
 
 import itertools
 import shutil
@@ -7,9 +7,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 from sqlalchemy import make_url
 
 from starforge.adapters.store import SqlStore, migrate
+from starforge.adapters.store.tables import METADATA
 from tests.contract.store.postgres import running_postgres
 
 _numbers = itertools.count(1)
@@ -30,8 +32,9 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def migrated_database(postgres: str) -> str:
-    migrate(new_database(postgres, name="template_of_ours"))
-    return "template_of_ours"
+    url = new_database(postgres)
+    migrate(url)
+    return url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -52,7 +55,7 @@ def url(backend: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
     if backend == "sqlite":
         shutil.copy(request.getfixturevalue("migrated_file"), tmp_path / "store.db")
         return f"sqlite:///{tmp_path}/store.db"
-    return new_database(request.getfixturevalue("postgres"), template=request.getfixturevalue("migrated_database"))
+    return emptied(request.getfixturevalue("migrated_database"))
 
 
 @pytest.fixture
@@ -74,8 +77,17 @@ def store(open_store: Callable[[], SqlStore]) -> SqlStore:
     return open_store()
 
 
-def new_database(postgres: str, *, name: str | None = None, template: str = "template0") -> str:
-    name = name or f"test_{next(_numbers)}"
+def new_database(postgres: str) -> str:
+    name = f"test_{next(_numbers)}"
     with psycopg.connect(postgres, autocommit=True, connect_timeout=10) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")  # type: ignore[call-overload]  # a name of ours
+        connection.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
     return make_url(postgres).set(database=name).render_as_string(hide_password=False)
+
+
+def emptied(url: str) -> str:
+    """The database as it was when it was new; faster than a new one, and no directory for each test."""
+    tables = SQL(", ").join(map(Identifier, METADATA.tables))
+    with psycopg.connect(url, connect_timeout=10, options="-c lock_timeout=20s") as connection:
+        connection.execute(SQL("TRUNCATE {} RESTART IDENTITY").format(tables))
+        connection.execute("INSERT INTO feed_head (id, head, floor) VALUES (1, 0, 0)")
+    return url

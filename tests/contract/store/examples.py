@@ -12,10 +12,12 @@ from starforge.adapters.store import SqlStore
 from starforge.domain.changes import Aspect, Changes, Lease, NewCommand
 from starforge.domain.job import Actor, ActorKind, Attempt, Job, JobState, new_attempt
 from starforge.domain.names import CommandId, JobId, RunKey
+from starforge.domain.observation import PodPhase, PodRole, PodRuntime, PodView
 from starforge.domain.spec import Deadlines, JobSpec, Label, PoolSpec
 from starforge.domain.timeline import CommandKind, Detail, Entry, Severity, StateChanged
 
 AT = datetime(2026, 3, 4, 5, 6, 7, 891011, tzinfo=UTC)
+TOKEN = "t"
 ME = Actor("ann", ActorKind.USER)
 STARTED = StateChanged(JobState.SUBMITTED, None)
 
@@ -40,8 +42,14 @@ def a_job(number: int = 1, spec: JobSpec | None = None, *, at: datetime = AT, by
     return Job(JobId(f"job-{number:04}"), spec, at, by, at, new_attempt(spec, 1, by, at))
 
 
+def a_pod(uid: str) -> PodView:
+    return PodView(uid, uid, None, PodRuntime.PROCESS, PodRole.HEAD, "pool0", 0, PodPhase.RUNNING, AT, AT)
+
+
 def an_entry(name: str, run: RunKey | None, detail: Detail = STARTED, *, at: datetime = AT, **rest: Any) -> Entry:
-    return Entry(name, run, rest.pop("severity", Severity.INFO), rest.pop("message", "It happened."), at, at, detail, **rest)
+    return Entry(
+        name, run, rest.pop("severity", Severity.INFO), rest.pop("message", "It happened."), at, at, detail, **rest
+    )
 
 
 def a_command(name: str, job: Job, kind: CommandKind = CommandKind.PACKAGE, *, due_at: datetime = AT) -> NewCommand:
@@ -62,7 +70,7 @@ def saved(store: SqlStore, number: int = 1) -> Job:
     return replace(job, revision=1)
 
 
-def taken(store: SqlStore, name: str, *, token: str = "t", seconds: float = 0) -> Lease:
+def taken(store: SqlStore, name: str, *, token: str = TOKEN, seconds: float = 0) -> Lease:
     lease = store.take(CommandId(name), token=token, at=after(seconds), lease_s=60)
     assert lease is not None
     return lease
@@ -74,7 +82,7 @@ _PLAIN: dict[object, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     int: st.integers(0, 30_000),
     float: st.floats(allow_nan=False, allow_infinity=False),
-    datetime: st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
+    datetime: st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC)),
     type(None): st.none(),
 }
 
@@ -85,20 +93,21 @@ def anything(shape: Any) -> st.SearchStrategy[Any]:
         return _PLAIN[shape]
     if isinstance(shape, NewType):
         return anything(shape.__supertype__)
-    if isinstance(shape, type) and issubclass(shape, Enum):
-        return st.sampled_from(shape)
-    if is_dataclass(shape):
+    if isinstance(shape, type) and is_dataclass(shape):
         hints = get_type_hints(shape)
         return st.builds(shape, **{field.name: anything(hints[field.name]) for field in fields(shape)})
-    origin, arguments = get_origin(shape), get_args(shape)
+    if isinstance(shape, type) and issubclass(shape, Enum):
+        return st.sampled_from(shape)
+    return _composed(get_origin(shape), get_args(shape))
+
+
+def _composed(origin: Any, arguments: tuple[Any, ...]) -> st.SearchStrategy[Any]:
     if origin is Literal:
         return st.sampled_from(arguments)
     if origin in (Union, types.UnionType):
         return st.one_of(*map(anything, arguments))
-    assert origin is tuple
-    if len(arguments) == 2 and arguments[1] is ...:
-        return st.lists(anything(arguments[0]), max_size=2).map(tuple)
-    return st.tuples(*map(anything, arguments))
+    assert (origin, arguments[1:]) == (tuple, (...,))
+    return st.lists(anything(arguments[0]), max_size=2).map(tuple)
 
 
 def any_attempt() -> st.SearchStrategy[Attempt]:

@@ -69,7 +69,9 @@ class _Server:
 
     def _may_run(self, program: Path) -> bool:
         try:
-            tried = subprocess.run([program, "--version"], user=self._user, cwd="/", capture_output=True, timeout=30)
+            tried = subprocess.run(
+                [program, "--version"], user=self._user, cwd="/", capture_output=True, timeout=30, check=False
+            )
         except PermissionError:
             return False
         return tried.returncode == 0

@@ -12,7 +12,9 @@ from tests.contract.store.examples import AT, a_job, after, an_entry, save, save
 def test_a_commit_tells_of_jobs_entries_and_logs_in_this_order(store: SqlStore) -> None:
     job = a_job()
     log = LogSource(job.run, "driver", LogKind.DRIVER, lines=1, bytes=3)
-    changes = Changes(entries=[an_entry("e", job.run), an_entry("f", None, fleet="home")], logs=[LogWrite(log, (LogLine(1, "hi"),))])
+    changes = Changes(
+        entries=[an_entry("e", job.run), an_entry("f", None, fleet="home")], logs=[LogWrite(log, (LogLine(1, "hi"),))]
+    )
     changes.job(job, Aspect.STATE, Aspect.PODS)
     rows = store.commit(changes, at=AT)
     assert rows == [
@@ -38,6 +40,14 @@ def test_a_log_is_told_of_when_it_grows_or_changes_its_state(store: SqlStore) ->
     assert told(replace(log, lines=1), LogLine(1, "")) == 1
     assert told(replace(log, lines=1, cursor="b")) == 0
     assert told(replace(log, lines=1, state=LogState.CLOSED)) == 1
+
+
+def test_a_job_written_without_aspects_is_not_told_of(store: SqlStore) -> None:
+    job = saved(store)
+    changes = Changes(entries=[an_entry("e", job.run)])
+    changes.job(replace(job, updated_at=after(1)))
+    assert [(row.position, row.kind) for row in store.commit(changes, at=AT)] == [(2, FeedKind.EVENT)]
+    assert store.job(job.id) == replace(job, updated_at=after(1), revision=2)
 
 
 def test_an_empty_feed(store: SqlStore) -> None:

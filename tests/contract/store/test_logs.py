@@ -68,16 +68,21 @@ def test_a_source_that_grew_meanwhile_is_not_overwritten(store: SqlStore, source
         append(store, replace(source, state=LogState.CLOSED), ())
 
 
-def test_lines_are_dropped_when_they_are_in_the_object_store(store: SqlStore, source: LogSource) -> None:
-    other = append(store, replace(source, key="pod/a/ray", kind=LogKind.CONTAINER), lines_of(1, 2))
+def test_lines_stay_readable_when_they_are_in_the_object_store_too(store: SqlStore, source: LogSource) -> None:
     source = append(store, source, lines_of(1, 2))
     closed = replace(source, state=LogState.CLOSED, sha256="s", closed_at=AT, gaps=(LogGap(1, "Lost.", None),))
-    store.commit(Changes(logs=[LogWrite(closed)]), at=AT)
+    archived = replace(closed, object_key="logs/x")
+    for step in (closed, archived):
+        store.commit(Changes(logs=[LogWrite(step)]), at=AT)
     assert read(store, source, 1, 2) == lines_of(1, 2)
-    store.commit(Changes(logs=[LogWrite(replace(closed, object_key="logs/x"))]), at=AT)
-    assert read(store, source, 1, 2) == ()
-    assert read(store, other, 1, 2) == lines_of(1, 2)
-    assert store.log_sources([source.run]) == {source.run: [replace(closed, object_key="logs/x"), other]}
+    assert store.log_sources([source.run]) == {source.run: [archived]}
+
+
+def test_a_closed_source_is_not_opened_again(store: SqlStore, source: LogSource) -> None:
+    append(store, replace(source, state=LogState.TRUNCATED), lines_of(1, 2))
+    with pytest.raises(StaleRevision, match="closed"):
+        append(store, replace(source, lines=2), lines_of(3, 3))
+    assert read(store, source, 1, 9) == lines_of(1, 2)
 
 
 def test_sources_of_several_runs(store: SqlStore, source: LogSource) -> None:

@@ -22,7 +22,15 @@ from starforge.domain.changes import (
 from starforge.domain.job import Attempt
 from starforge.domain.logs import LogSource
 from starforge.domain.names import Digest, JobId, RunKey
-from starforge.domain.observation import ContainerRole, ContainerState, ContainerView, PodPhase, PodRole, PodRuntime, PodView
+from starforge.domain.observation import (
+    ContainerRole,
+    ContainerState,
+    ContainerView,
+    PodPhase,
+    PodRole,
+    PodRuntime,
+    PodView,
+)
 from starforge.domain.progress import MetricPoint, NonFinite
 from starforge.domain.spec import JobSpec
 from starforge.domain.timeline import Entry
@@ -35,7 +43,7 @@ _numbers = count(1)
 
 
 @ANY
-@given(attempt=any_attempt(), spec=anything(JobSpec), at=st.datetimes(datetime(1970, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001
+@given(attempt=any_attempt(), spec=anything(JobSpec), at=st.datetimes(datetime(1970, 1, 1), timezones=st.just(UTC)))
 def test_a_job_with_any_spec_and_attempt(store: SqlStore, attempt: Attempt, spec: JobSpec, at: datetime) -> None:
     unique = {label.key: label for label in spec.labels}
     spec = replace(spec, labels=tuple(unique.values()), pools=spec.pools[:1])
@@ -101,7 +109,17 @@ def test_pods_are_replaced_by_uid_and_come_in_the_order_of_their_creation(store:
     job, other = saved(store, 1), saved(store, 2)
     container = ContainerView("ray", ContainerRole.MAIN, "image", ContainerState.RUNNING)
     old = PodView(
-        "u2", "b", None, PodRuntime.PROCESS, PodRole.HEAD, "pool", 0, PodPhase.PENDING, after(1), AT, containers=(container,)
+        "u2",
+        "b",
+        None,
+        PodRuntime.PROCESS,
+        PodRole.HEAD,
+        "pool",
+        0,
+        PodPhase.PENDING,
+        after(1),
+        AT,
+        containers=(container,),
     )
     older = replace(old, uid="u1", name="a", created_at=AT)
     store.commit(Changes(pods=[(job.run, old), (job.run, older), (other.run, old)]), at=AT)

@@ -75,4 +75,4 @@ def placed_at(record: Record, at: datetime) -> Record:
 
 def said(life: Timeline, until: datetime) -> Parsed:
     """What the platform reads in the driver's stream."""
-    return FrameParser(nonce=NONCE).feed(lines(life, until))
+    return FrameParser(trusts=lambda nonce: nonce == NONCE).feed(lines(life, until))

@@ -54,9 +54,10 @@ class KubeApi:
             asked = {**(query or {}), "limit": PAGE, **({"continue": more} if more else {})}
             page = self.get(path, asked, accept=accept)
             found += page.get("items") or []
-            more = page["metadata"].get("continue") or ""
+            metadata = page.get("metadata") or {}
+            more = metadata.get("continue") or ""
             if not more:
-                return found, page["metadata"].get("resourceVersion", "")
+                return found, metadata.get("resourceVersion", "")
 
     @contextmanager
     def stream(self, path: str, query: Query, *, quiet_s: float) -> Iterator[BaseHTTPResponse]:
@@ -74,6 +75,8 @@ class KubeApi:
         response = self._send(method, path, **request)
         try:
             answer = json.loads(response.read() or b"{}")
+        except ValueError as error:
+            raise ApiException(status=0, reason=f"{path} answered with something that is not JSON") from error
         finally:
             response.release_conn()
         return answer if isinstance(answer, dict) else {"value": answer}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from starforge.domain.errors import Problem, SettingsWrong
 
@@ -26,6 +27,17 @@ def parse_gpus(text: str) -> Mapping[str, int]:
             found[match["series"]] = int(match["count"])
     if problems:
         raise SettingsWrong(problems)
+    return found
+
+
+def real_gpus(driver: Path = Path("/proc/driver/nvidia/gpus")) -> Mapping[str, int]:
+    """The devices of this machine by series, the last word of their model: `NVIDIA H200` counts as h200."""
+    found: dict[str, int] = {}
+    for information in sorted(driver.glob("*/information")):
+        model = re.search(r"^Model:\s*(.+?)\s*$", information.read_text(), re.MULTILINE)
+        if model:
+            series = model[1].split()[-1].lower()
+            found[series] = found.get(series, 0) + 1
     return found
 
 

@@ -112,10 +112,12 @@ class LocalFleet:
 
     def look(self, run: RunKey) -> RunSeen:
         directory = self._directory(run)
+        # In this order: a directory that still has its order had its status too, if there ever was one.
+        status = directory.status()
         order = directory.order()
         if order is None:
             return RunSeen(run, RunPhase.ABSENT, self._now())
-        return seen(order, directory.status(), self._now())
+        return seen(order, status, self._now())
 
     def watch(self, resume: Callable[[RunKey, str], Resume], stop: threading.Event) -> Iterator[Seen]:
         return Watch(self._directories, resume, self._now).run(stop)

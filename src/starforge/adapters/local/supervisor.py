@@ -9,12 +9,14 @@ import os
 import signal
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 from starforge.adapters.local import processes
 from starforge.adapters.local.admission import Admission
 from starforge.adapters.local.children import Ears, adopt_orphans
+from starforge.adapters.local.keeper import fork_kept
 from starforge.adapters.local.launching import HeadLost, RunFailed, await_head, start_head, start_runner
 from starforge.adapters.local.reaping import processes_of, verdict
 from starforge.adapters.local.rundir import Ending, Phase, RunDir, RunOrder, Status, StopWish
@@ -37,6 +39,7 @@ class Supervisor:
         self._order = order
         self._ears = ears
         self._scratch = Path(order.scratch)
+        self._was_stopped = False
         self._status = Status(Phase.PREPARING, processes.started(os.getpid()), order.scratch)
 
     def begin(self) -> None:
@@ -47,15 +50,16 @@ class Supervisor:
         """Everything, to the end."""
         message: str | None = "The supervisor of the run failed; supervisor.log in its directory says why."
         ending = Ending.FAILED
-        try:
-            ending, message = self._attempt()
-        finally:
-            self._clean_up(ending, message)
+        with ExitStack() as place:
+            try:
+                ending, message = self._attempt(place)
+            finally:
+                self._clean_up(ending, message)
 
-    def _attempt(self) -> tuple[Ending, str | None]:
+    def _attempt(self, place: ExitStack) -> tuple[Ending, str | None]:
         try:
-            with Admission(self._run.path.parent).wait(self._order, self._wait_in_queue):
-                return self._admitted()
+            place.enter_context(Admission(self._run.path.parent).wait(self._order, self._wait_in_queue))
+            return self._admitted()
         except Stopped:
             return Ending.STOPPED, "The run was stopped before its command was started."
         except HeadLost as error:
@@ -111,6 +115,7 @@ class Supervisor:
                 raise HeadLost(f"The Ray node of the run ended with exit code {self._ears.code_of(head)}.")
             if self._ears.stop_wished:
                 self._ears.stop_wished = False
+                self._was_stopped = True
                 kill_at = min(self._ask_runner(runner), kill_at or math.inf)
             if kill_at is not None and kill_at <= time.monotonic():
                 kill_at = self._kill_command(runner)
@@ -132,7 +137,7 @@ class Supervisor:
         return time.monotonic() + DRAIN_S
 
     def _verdict(self, exit_code: int) -> tuple[Ending, str | None]:
-        if exit_code and self._run.stop_wish() is not None:
+        if exit_code and self._was_stopped:
             return Ending.STOPPED, "The command was stopped."
         return verdict(exit_code)
 
@@ -186,6 +191,7 @@ def main() -> int:
         return 0
     os.close(ready)
     os.setsid()
+    fork_kept(run, told)
     adopt_orphans()
     with run.lock() as mine, Ears() as ears:
         order = run.order()

@@ -15,7 +15,7 @@ from starforge.domain.observation import FleetHeard, LogSeen, RawLine, RunPhase,
 from starforge.domain.ports import Resume
 
 LOOK_S = 0.2
-HEARD_EVERY = 5
+HEARD_EVERY = 4
 
 ResumeAt = Callable[[RunKey, str], Resume]
 log = logging.getLogger(__name__)
@@ -53,10 +53,7 @@ class Watch:
             if turn % HEARD_EVERY == 0:
                 yield FleetHeard(self._now())
             turn += 1
-            try:
-                yield from self._look()
-            except OSError as error:
-                yield FleetHeard(self._now(), f"This machine can't be asked: {error.strerror or error}.")
+            yield from self._look()
             stop.wait(LOOK_S)
 
     def _look(self) -> Iterator[Seen]:
@@ -69,7 +66,10 @@ class Watch:
                 if order is None:
                     continue
                 self._followed[name] = _Followed(directory, order)
-            yield from self._news(self._followed[name])
+            try:
+                yield from self._news(self._followed[name])
+            except OSError as error:
+                yield FleetHeard(self._now(), f"Run {self._followed[name].order.name} can't be looked at: {error}.")
 
     def _news(self, run: _Followed) -> Iterator[Seen]:
         if not run.has_ended and is_orphaned(run.directory):
@@ -81,7 +81,8 @@ class Watch:
 
     def _state(self, run: _Followed) -> Iterator[Seen]:
         stamp = _stamp(run.directory)
-        if run.was_told and stamp == run.stamp:
+        is_removed = stamp is None and run.stamp is not None
+        if run.was_told and (stamp == run.stamp or is_removed):
             return
         status = run.directory.status()
         run.stamp, run.was_told = stamp, True

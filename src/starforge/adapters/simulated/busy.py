@@ -17,7 +17,7 @@ _MISSING_SERIES = "gb300"
 _HOPELESS_WAIT_S = 120
 _PROJECTS = {"vision": 4, "language": 5, "speech": 2, "robotics": 1}
 _PEOPLE = ("ada", "grace", "katherine", "alan", "edsger", "barbara")
-_SIZES = {(1, 1): 6, (1, 2): 4, (1, 4): 3, (1, 8): 3, (2, 8): 2, (4, 8): 1}
+_SIZES = {(1, 1): 8, (1, 2): 5, (1, 4): 3, (1, 8): 2, (2, 8): 1}
 _STAGES = {"pretrain": 3, "finetune": 5, "sweep": 4, "eval": 2}
 
 

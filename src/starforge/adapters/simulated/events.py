@@ -21,9 +21,10 @@ def events(life: Timeline, until: datetime) -> tuple[EventSeen, ...]:
     return tuple(sorted(found, key=lambda event: (event.first_at, event.last_at)))
 
 
-def next_repeat(life: Timeline, told: Iterable[EventSeen]) -> datetime | None:
-    """When the first of some Events comes again; None if none of them does."""
-    return min((life.world.after(event.last_at, _AGAIN_S) for event in told if event.warning), default=None)
+def next_repeat(life: Timeline, told: Iterable[EventSeen], now: datetime) -> datetime | None:
+    """When the first of some Events comes again; None if none of them does, as those that were over before `now`."""
+    repeats = (life.world.after(event.last_at, _AGAIN_S) for event in told if event.warning)
+    return min((time for time in repeats if time >= now), default=None)
 
 
 def _of_machine(life: Timeline, machine: MachineLife, until: datetime) -> Iterator[EventSeen]:

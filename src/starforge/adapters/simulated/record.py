@@ -37,7 +37,7 @@ class Stop:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """A run as it was launched, and what was done to it since. Hashed by identity, as it is large and a key of caches."""
+    """A run as it was launched, and what was done to it since. Equal by identity: it is large, and a key of caches."""
 
     run: RunKey
     name: str

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from starforge.adapters.simulated.record import Machine, Placement, Record, machines
+from starforge.adapters.simulated.record import Machine, Placement, Record
 from starforge.adapters.simulated.timeline import Timeline, timeline
 from starforge.adapters.simulated.world import FakeNode, World
 
@@ -58,6 +58,10 @@ def _chances(lives: Iterable[Timeline], waiting: Sequence[Timeline]) -> set[date
     return {life.pods_at for life in waiting} | {life.gone_at for life in lives if life.gone_at is not None}
 
 
+def _machines(life: Timeline) -> Sequence[Machine]:
+    return [machine.machine for machine in life.machines]
+
+
 def _waits(life: Timeline, at: datetime) -> bool:
     deleted = life.record.deleted_at
     return life.pods_at <= at and (deleted is None or at < deleted)
@@ -84,13 +88,13 @@ class _Rooms:
 
     def take(self, life: Timeline) -> tuple[str, ...] | None:
         """Nodes for all machines of a run, or None and nothing taken."""
-        nodes = _nodes(list(self._rooms.values()), machines(life.record.spec))
+        nodes = _nodes(list(self._rooms.values()), _machines(life))
         if nodes is not None and life.gone_at is not None:
-            self._leaving.append((life.gone_at, nodes, machines(life.record.spec)))
+            self._leaving.append((life.gone_at, nodes, _machines(life)))
         return nodes
 
     def _hold(self, life: Timeline, nodes: Sequence[str]) -> None:
-        held = machines(life.record.spec)
+        held = _machines(life)
         for name, machine in zip(nodes, held, strict=True):
             if name in self._rooms:
                 self._rooms[name].take(machine)

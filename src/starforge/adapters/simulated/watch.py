@@ -76,7 +76,7 @@ class _RunTold:
 
     def _new_events(self, life: Timeline, at: datetime) -> Iterator[EventSeen]:
         found = events(life, at)
-        self._again_at = next_repeat(life, found)
+        self._again_at = next_repeat(life, found, at)
         for event in found:
             if self._events.get(event.uid) != event:
                 self._events[event.uid] = event

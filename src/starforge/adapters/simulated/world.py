@@ -18,7 +18,7 @@ class FakeNode:
     cpus: int
 
 
-def default_nodes(*, h200: int = 32, b200: int = 16) -> tuple[FakeNode, ...]:
+def default_nodes(*, h200: int = 40, b200: int = 24) -> tuple[FakeNode, ...]:
     """Nodes of two series with 8 GPUs each."""
     return tuple(
         FakeNode(f"{series}-{number:02}", series, gpus=8, cpus=cpus)

@@ -12,15 +12,15 @@ from rich.text import Text
 from starforge.cli.answers import Json
 from starforge.cli.screens import Screen
 from starforge.cli.views.panel import job_panel
-from starforge.cli.words import moment
+from starforge.cli.words import clean, moment
 
 
 class LiveScreen(Screen):
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._live = Live(get_renderable=self._panel, console=console, refresh_per_second=5, transient=False)
         self._job: Json | None = None
         self._ahead = timedelta()
+        self._live = Live(get_renderable=self._panel, console=console, refresh_per_second=5, transient=False)
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -35,7 +35,7 @@ class LiveScreen(Screen):
         at = moment(change["at"])
         if self._job is None and at is not None:
             self._ahead = at - datetime.now(UTC)  # the gateway's clock counts, not ours
-        self._job = change["job"]
+        self._job = clean(change["job"])
 
     def lines(self, lines: Sequence[Json]) -> None:
         # Colours are kept, other escape sequences are not: they could write anywhere on the terminal.

@@ -6,7 +6,7 @@ from typing import TextIO
 
 from starforge.cli.answers import Json
 from starforge.cli.screens import Screen
-from starforge.cli.words import metrics, steps
+from starforge.cli.words import clean, metrics, steps
 
 MARK = "[starforge]"
 
@@ -20,7 +20,7 @@ class PlainScreen(Screen):
         self._out.flush()
 
     def job(self, change: Json) -> None:
-        job = change["job"]
+        job = clean(change["job"])
         self._tell_new("state", _state(job))
         reason = job["reason"]
         if reason:

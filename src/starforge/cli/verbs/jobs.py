@@ -11,7 +11,7 @@ from starforge.cli.exits import ExitCode
 from starforge.cli.gateway import Gateway
 from starforge.cli.views.job import job_page
 from starforge.cli.views.jobs import jobs_table
-from starforge.cli.words import moment
+from starforge.cli.words import clean, moment
 from starforge.domain.errors import NotFound
 
 PAGE = 100
@@ -36,7 +36,7 @@ def run_job(job_id: str, *, as_json: bool) -> ExitCode:
     if as_json:
         print_json(answer["job"])
     else:
-        out_console().print(job_page(answer["job"], _now(answer)))
+        out_console().print(job_page(clean(answer["job"]), _now(answer)))
     return ExitCode.SUCCEEDED
 
 
@@ -60,7 +60,7 @@ def _show(answer: Json) -> None:
     if not jobs:
         err_console().print("No jobs. Submit one with `starforge submit DIR`.")
         return
-    out_console().print(jobs_table(jobs, _now(answer)))
+    out_console().print(jobs_table(clean(jobs), _now(answer)))
     if total > len(jobs):
         about = "" if answer["jobs"]["totalCountExact"] else "more than "
         err_console().print(f"The newest {len(jobs)} of {about}{total}; --first shows more.", style="dim")

@@ -25,7 +25,7 @@ def job_page(job: Json, now: datetime) -> RenderableType:
 def _sections(job: Json, now: datetime) -> Iterator[RenderableType]:
     yield from _section("About", _about(job))
     yield from _section("Clocks", _clocks(job["clocks"], now))
-    yield from _section("Pools", _pools(job["pools"]))
+    yield from _section("Pools", _pools(job))
     if job["pods"]:
         yield from _section("Pods", [pods_table(job, most=PODS_MAX)])
     yield from _section("Logs", _logs(job))
@@ -86,13 +86,14 @@ def _clocks(clocks: Sequence[Json], now: datetime) -> list[RenderableType]:
     return _grid(rows)
 
 
-def _pools(pools: Sequence[Json]) -> list[RenderableType]:
+def _pools(job: Json) -> list[RenderableType]:
     rows: list[tuple[str | Text, ...]] = []
-    for pool in pools:
+    for pool in job["pools"]:
         counts, reason = pool["podCounts"], pool["reason"]
-        asked = f"{pool['machines']} × {pool['gpusPerMachine']} {pool['series']}"
+        machines = f"{pool['machines']} machine{'s' if pool['machines'] != 1 else ''}"
+        ready = "" if job["ended"] else f"{counts['ready']} of {counts['wanted']} ready"
         held = Text(reason["message"], "yellow") if reason else Text("")
-        rows.append((pool["name"], asked, f"{counts['ready']} of {counts['wanted']} ready", held))
+        rows.append((pool["name"], machines, f"{pool['gpusPerMachine']} × {pool['series']} each", ready, held))
     return _grid(rows)
 
 

@@ -29,7 +29,14 @@ def job_panel(job: Json, now: datetime) -> RenderableType:
     style = STATE_STYLES.get(job["state"], "white")
     attempt = f"  attempt {job['attempt']}" if job["attempt"] > 1 else ""
     title = Text.assemble((job["name"], "bold"), f"  {job['id']}{attempt}")
-    return Panel(Group(*parts), title=title, title_align="left", border_style=style.rpartition(" ")[2])
+    return Panel(
+        Group(*parts),
+        title=title,
+        title_align="left",
+        subtitle=_clock(job, now),
+        subtitle_align="right",
+        border_style=style.rpartition(" ")[2],
+    )
 
 
 def _path(job: Json, now: datetime) -> RenderableType:
@@ -38,7 +45,8 @@ def _path(job: Json, now: datetime) -> RenderableType:
     row = Table.grid(expand=True)
     row.add_column(no_wrap=True, overflow="ellipsis")
     row.add_column(justify="right", no_wrap=True)
-    row.add_row(_ended(job) if job["ended"] else _states(state), _times(job, now))
+    taken = duration(seconds_between(job["createdAt"], job["endedAt"], now))
+    row.add_row(_ended(job) if job["ended"] else _states(state), Text(taken))
     return row
 
 
@@ -59,16 +67,14 @@ def _ended(job: Json) -> Text:
     return Text.assemble((f"● {job['state']}", STATE_STYLES[job["state"]]), code)
 
 
-def _times(job: Json, now: datetime) -> Text:
-    taken = duration(seconds_between(job["createdAt"], job["endedAt"], now))
-    running = next(
-        (clock for clock in job["clocks"] if clock["state"] in {"RUNNING", "GRACE"} and clock["dueAt"]), None
-    )
-    if running is None:
-        return Text(taken)
-    due = moment(running["dueAt"])
-    left = duration(max(0.0, (due - now).total_seconds())) if due else ""
-    return Text.assemble((f"{words(running['kind'])} clock: {left} left   ", "dim"), taken)
+def _clock(job: Json, now: datetime) -> Text | None:
+    """What is left of the clock that runs."""
+    for clock in job["clocks"]:
+        due = moment(clock["dueAt"])
+        if due and clock["state"] in {"RUNNING", "GRACE"}:
+            left = duration(max(0.0, (due - now).total_seconds()))
+            return Text(f"{words(clock['kind'])} clock: {left} left", "dim")
+    return None
 
 
 def _bar(job: Json, now: datetime) -> RenderableType:

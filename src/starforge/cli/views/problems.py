@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from starforge.cli.specfile import SpecFile, shown
+from starforge.cli.words import clean
 from starforge.domain.errors import Problem
 
 
@@ -18,5 +19,5 @@ def problems_table(problems: Sequence[Problem], file: SpecFile) -> Table:
     for problem in problems:
         line = None if problem.file else file.line_of(problem.field)
         where = problem.file or shown(problem.field)
-        table.add_row(Text(str(line or ""), "dim"), Text(where, "bold"), Text(problem.message))
+        table.add_row(Text(str(line or ""), "dim"), Text(clean(where), "bold"), Text(clean(problem.message)))
     return table

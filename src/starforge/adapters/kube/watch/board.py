@@ -41,7 +41,7 @@ class Board:
         self._objects[message.kind] = new
         self._listed.add(message.kind)
         gone = [each for uid, each in old.items() if uid not in new]
-        changed = [each for uid, each in new.items() if _version(each) != _version(old.get(uid))]
+        changed = [each for uid, each in new.items() if uid not in old or _version(each) != _version(old[uid])]
         for each in gone:
             self._forget(message.kind, each)
         for each in changed:
@@ -75,6 +75,14 @@ class Board:
             self._uids.add(found["metadata"]["uid"], run)
             self._by_run.setdefault((kind, run), {})[found["metadata"]["uid"]] = found
             self._mark(kind, run)
+        if kind is Kind.RAYJOB:
+            self._match_submitters()
+
+    def _match_submitters(self) -> None:
+        """Submitter Jobs that were listed before their RayJob."""
+        for uid, job in self._objects[Kind.JOB].items():
+            if self._uids.run(uid) is None:
+                self._learn(Kind.JOB, job)
 
     def _forget(self, kind: Kind, found: KubeObject) -> None:
         self._uids.gone(found["metadata"]["uid"])
@@ -101,5 +109,6 @@ class Board:
         return run_seen(run, rayjob, pods, machines, at)
 
 
-def _version(found: KubeObject | None) -> str | None:
-    return found["metadata"].get("resourceVersion") if found else None
+def _version(found: KubeObject) -> str | None:
+    version: str | None = found["metadata"].get("resourceVersion")
+    return version

@@ -90,7 +90,7 @@ class ListWatch:
         with self._api.stream(self._source.path, self._query(version), quiet_s=QUIET_S) as response:
             self._inbox.put(Heard(self._source.kind))
             for change in self._changes(response):
-                said = said or change["type"] != "BOOKMARK"
+                said = said or change.get("type") != "BOOKMARK"
                 version = self._take(change) or version
         lasted = self._clock() - began
         if not said and lasted < QUICK_S and not self._streams.halted.is_set():
@@ -118,8 +118,8 @@ class ListWatch:
 
     def _take(self, change: KubeObject) -> str | None:
         """Tells of a change; the version to resume from."""
-        found, word = change["object"], change["type"]
-        if word == "ERROR":
+        found, word = change.get("object") or {}, change.get("type")
+        if word == "ERROR" or "metadata" not in found:
             raise StaleWatch
         if word != "BOOKMARK":
             self._inbox.put(Changed(self._source.kind, _slim(found), deleted=word == "DELETED"))

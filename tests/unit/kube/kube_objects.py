@@ -1,0 +1,60 @@
+"""Objects as the API server gives them: recorded ones, and small ones made for a test."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from starforge.adapters.kube.labels import KubeObject, run_labels
+from starforge.domain.names import LABEL_POOL, RunKey
+from tests.unit.kube.kube_orders import RUN
+
+RECORDED = Path(__file__).parent / "recorded"
+CREATED = "2026-11-29T12:00:00Z"
+
+
+def recorded(name: str) -> Any:
+    return json.loads((RECORDED / f"{name}.json").read_text())
+
+
+def rayjob(*, run: RunKey = RUN, version: int = 1, job: str = "", deployment: str = "", uid: str = "job-uid") -> KubeObject:
+    metadata = {
+        "name": "try-0123456789",
+        "namespace": "ns",
+        "uid": uid,
+        "creationTimestamp": CREATED,
+        "resourceVersion": str(version),
+        "labels": run_labels(run),
+    }
+    status = {"jobStatus": job, "jobDeploymentStatus": deployment, "rayClusterName": "try-0123456789-abcde"}
+    return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": {}, "status": status}
+
+
+def pod(
+    uid: str, *, run: RunKey = RUN, node_type: str = "worker", created: str = CREATED, state: str = "running",
+    version: int = 1, first: int = 0, pool: str = "train",
+) -> KubeObject:  # fmt: skip
+    labels = {**run_labels(run), LABEL_POOL: pool, "ray.io/node-type": node_type}
+    metadata = {
+        "name": f"pod-{uid}",
+        "namespace": "ns",
+        "uid": uid,
+        "creationTimestamp": created,
+        "resourceVersion": str(version),
+        "labels": labels,
+        "annotations": {"starforge.io/first-machine": str(first)},
+    }
+    inside = {"running": {"startedAt": created}, "terminated": {"exitCode": 0}, "waiting": {"reason": "ContainerCreating"}}
+    status = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {state: inside[state]}}]}
+    spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "image"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+
+def event(about: str, *, uid: str = "event-uid", count: int = 1, kind: str = "Pod") -> KubeObject:
+    return {
+        "metadata": {"uid": uid, "name": uid, "creationTimestamp": CREATED},
+        "involvedObject": {"kind": kind, "name": "x", "namespace": "ns", "uid": about},
+        "reason": "FailedScheduling",
+        "message": "0/2 nodes",
+        "type": "Warning",
+        "count": count,
+    }
