@@ -1,5 +1,7 @@
 """A stand-in for runner.pex: claims its attempt, writes frames to the head's log, and ends as the file `mode` says."""
 
+# ruff: noqa: S310
+
 import json
 import os
 import signal
@@ -41,6 +43,6 @@ say(f"variable {os.environ['TRICKY']!r}")
 for number in range(20):
     say(f"line {number}")
 if Path("mode").read_text() == "wait":
-    say("waiting")
+    say("ready to be stopped")
     signal.pause()
 wire(type="exit", code=0, signal=None)

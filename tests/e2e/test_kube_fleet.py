@@ -1,4 +1,4 @@
-"""The kuberay fleet against a real cluster: launch, watch, logs, Events, stop, delete, and the proof that all is gone."""
+"""The kuberay fleet on a real cluster: launch, watch, logs, Events, stop, delete, and the proof that all is gone."""
 
 import hashlib
 import io
@@ -18,17 +18,17 @@ import pytest
 from botocore.config import Config
 
 from starforge.adapters.kube.fleet import KubeFleet
+from starforge.adapters.kube.settings import SubmissionMode
 from starforge.domain.names import JobId, RunKey, job_id, run_name
 from starforge.domain.observation import EventSeen, FleetHeard, LogSeen, PodRole, RunPhase, RunSeen, Seen
 from starforge.domain.ports import LaunchOrder, Resume, Signed, StopAnswer
 from starforge.domain.spec import Deadlines, EnvVar, JobSpec, PoolSpec
 from starforge.domain.wire import Exit, FrameParser
-
 from tests.e2e.conftest import Cluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
-TRICKY = "$(HOME) $$ it's \"quoted\"\nand a second line"
-WAIT_S = 150.0
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+TRICKY = '$(HOME) $$ it\'s "quoted"\nand a second line'
+WAIT_S = 30.0  # a watch tells something every second
 
 
 @dataclass
@@ -52,12 +52,12 @@ class Heard:
             if found(each):
                 return each
         while True:
-            each = self.news.get(timeout=WAIT_S)
-            if isinstance(each, BaseException):
-                raise each
-            self.seen.append(each)
-            if found(each):
-                return each
+            told = self.news.get(timeout=WAIT_S)
+            if isinstance(told, BaseException):
+                raise told
+            self.seen.append(told)
+            if found(told):
+                return told
 
 
 @pytest.fixture(params=["https", "http"])
@@ -160,8 +160,9 @@ def order(s3: Any, cluster: Cluster, run: RunKey, *, mode: str) -> LaunchOrder:
 
 def driver_log(heard: Heard, run: RunKey) -> tuple[list[str], list[object]]:
     """The user's lines and the messages of the run, read as the platform reads them."""
-    parser = FrameParser(nonce="the-nonce")
-    lines, messages = [], []
+    parser = FrameParser(trusts="the-nonce".__eq__)
+    lines: list[str] = []
+    messages: list[object] = []
     for each in heard.seen:
         if isinstance(each, LogSeen) and each.run == run and each.container == "ray-head":
             parsed = parser.feed(each.lines)
@@ -176,6 +177,10 @@ def is_phase(run: RunKey, phase: RunPhase) -> Callable[[Seen], bool]:
 
 def is_gone(run: RunKey) -> Callable[[Seen], bool]:
     return lambda each: isinstance(each, RunSeen) and each.run == run and not each.pods and each.rayjob is None
+
+
+def says(run: RunKey, text: bytes) -> Callable[[Seen], bool]:
+    return lambda each: isinstance(each, LogSeen) and each.run == run and any(text in line.data for line in each.lines)
 
 
 def head_closed(run: RunKey) -> Callable[[Seen], bool]:
@@ -211,13 +216,30 @@ def test_a_run_from_launch_to_nothing_left(
 def test_a_command_is_asked_to_stop(cluster: Cluster, s3: Any, fleet: KubeFleet, heard: Heard, run: RunKey) -> None:
     assert fleet.stop(run, grace_s=20) is StopAnswer.NOBODY_TO_ASK
     fleet.launch(order(s3, cluster, run, mode="wait"))
-    heard.until(lambda each: isinstance(each, LogSeen) and any(b"waiting" in line.data for line in each.lines))
+    heard.until(says(run, b"ready to be stopped"))
     assert fleet.stop(run, grace_s=20) is StopAnswer.ASKED
-    heard.until(lambda each: isinstance(each, LogSeen) and any(b"stopped in time" in line.data for line in each.lines))
+    heard.until(says(run, b"stopped in time"))
     ended = heard.until(is_phase(run, RunPhase.STOPPED))
     assert isinstance(ended, RunSeen)
     assert ended.rayjob is not None
     assert ended.rayjob.job_status == "STOPPED"
+
+
+@pytest.mark.parametrize("s3", ["https"], indirect=True)
+def test_a_submitter_pod_hands_the_job_over(cluster: Cluster, s3: Any, heard: Heard, run: RunKey) -> None:
+    by_pod = replace(cluster.config, s3_ca_file=cluster.ca_file, submission_mode=SubmissionMode.K8S_JOB)
+    fleet = KubeFleet(by_pod)
+    fleet.launch(order(s3, cluster, run, mode="alone"))
+    heard.until(is_phase(run, RunPhase.SUCCEEDED))
+    told = [each for each in heard.seen if isinstance(each, RunSeen) and each.run == run]
+    assert {pod.role for each in told for pod in each.pods} == {PodRole.HEAD, PodRole.SUBMITTER}
+    about = {each.object.kind for each in heard.seen if isinstance(each, EventSeen) and each.run == run}
+    assert {"RayJob", "RayCluster", "Pod", "Job"} <= about
+    assert {left.object.kind for left in fleet.remaining(run)} >= {"RayJob", "RayCluster", "Secret", "Service", "Job"}
+    fleet.delete(run)
+    heard.until(is_gone(run))
+    assert fleet.remaining(run) == []
+    fleet.close()
 
 
 def test_a_run_that_never_was_leaves_nothing(fleet: KubeFleet) -> None:

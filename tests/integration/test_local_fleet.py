@@ -64,6 +64,13 @@ class Idle:
 print("waiting", flush=True)
 ray.get(Idle.remote().wait.remote())
 """
+DEAF = """
+import signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("waiting", flush=True)
+while True:
+    signal.pause()
+"""
 # Leaves a process that has neither our environment nor our session, and does not hear SIGTERM.
 STUBBORN = """
 import os, signal, subprocess, sys, ray
@@ -297,6 +304,32 @@ def test_a_watch_ends_what_is_left_when_supervisor_and_keeper_are_killed(machine
     supervisor = machine.supervisor(order)
     for pid in (parent_of(supervisor), supervisor):
         os.kill(pid, signal.SIGKILL)
+    told = machine.follow(order, until=lambda told: told[order.run].closed)[order.run]
+    assert told.phase is RunPhase.RUNNING
+    assert told.runs[-1].pods[0].phase is PodPhase.FAILED
+    machine.remove(order)
+
+
+def test_who_does_not_hear_is_killed_when_the_grace_is_over(machine: Machine) -> None:
+    order = machine.order(DEAF)
+    machine.launch(order)
+    machine.follow(order, until=lambda told: "waiting" in told[order.run].lines)
+    machine.fleet.stop(order.run, grace_s=1)
+    told = machine.follow(order, until=have_ended)[order.run]
+    assert told.phase is RunPhase.STOPPED
+    exits = [(message.code, message.signal) for message in told.messages if isinstance(message, Exit)]
+    assert exits == [(128 + signal.SIGKILL, signal.SIGKILL)]
+    machine.remove(order)
+
+
+def test_a_ray_that_dies_is_a_lost_head(machine: Machine) -> None:
+    order = machine.order(ACTOR_WAITS)
+    machine.launch(order)
+    machine.follow(order, until=lambda told: "waiting" in told[order.run].lines)
+    status = machine.directory(order.run).status()
+    assert status is not None
+    assert status.head is not None
+    os.kill(status.head.pid, signal.SIGKILL)
     told = machine.follow(order, until=lambda told: told[order.run].closed)[order.run]
     assert told.phase is RunPhase.RUNNING
     assert told.runs[-1].pods[0].phase is PodPhase.FAILED

@@ -33,11 +33,11 @@ class StoredFeed:
 
     async def bounds(self) -> tuple[int, int]:
         services = self._late.services
-        return await services.thread(services.ports.store.feed_bounds)
+        return await services.feed_thread(services.ports.store.feed_bounds)
 
     async def rows(self, after: int, limit: int) -> Sequence[FeedRow]:
         services = self._late.services
-        return await services.thread(services.ports.store.feed, after=after, limit=limit)
+        return await services.feed_thread(services.ports.store.feed, after=after, limit=limit)
 
 
 class _Late:
@@ -67,6 +67,7 @@ def make_app(parts: Parts, *, dev: bool = False) -> ASGIApp:
     if parts.directory:
         routes += object_routes(parts.directory)
     app = Starlette(routes=routes, lifespan=lambda _: _lifespan(hub, services, mutations))
+    app.state.services = services
     return guard(app, hosts=LOOPBACK_HOSTS, origins=[]) if dev else app
 
 

@@ -25,7 +25,8 @@ def authenticator(token: str | None, *, open_on_loopback: bool) -> Callable[[Cre
 
 def _matches(authorization: str | None, token: str) -> bool:
     kind, _, given = (authorization or "").partition(" ")
-    return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
+    same = hmac.compare_digest(given.strip().encode(errors="surrogatepass"), token.encode())
+    return kind.lower() == "bearer" and same
 
 
 def _is_loopback(host: str | None) -> bool:

@@ -39,13 +39,20 @@ class Services:
         self.hub = hub
         self.retention_s = retention_s
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="store")
+        # The feed has its own, so that no pile of slow questions holds it up.
+        self._feed_pool = ThreadPoolExecutor(2, thread_name_prefix="feed")
 
     async def thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The answer of a blocking call."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: call(*args, **kwargs))
 
+    async def feed_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The answer of a blocking call about the feed."""
+        return await asyncio.get_running_loop().run_in_executor(self._feed_pool, lambda: call(*args, **kwargs))
+
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._feed_pool):
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 class Loaders:
@@ -100,6 +107,13 @@ class Context:
 
     async def metric_names(self, run: RunKey) -> list[str]:
         return list(await self.services.thread(self.ports.store.metric_names, run))[:1000]
+
+
+def of_subscription(info: Info[Any, Any]) -> Context:
+    """The context of a subscription that begins."""
+    context = of_info(info)
+    context.subscription = True
+    return context
 
 
 def of_info(info: Info[Any, Any]) -> Context:

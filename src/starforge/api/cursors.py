@@ -20,7 +20,7 @@ def _read(kind: str, cursor: str) -> Any:
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         version, found, value = json.loads(text)
-    except (binascii.Error, ValueError, TypeError) as wrong:
+    except (binascii.Error, ValueError, TypeError, RecursionError) as wrong:
         raise CursorInvalid("This is not a cursor of StarForge; take one from an answer as it is.") from wrong
     if (version, found) != (_VERSION, kind):
         raise CursorInvalid("This cursor belongs to something else; take one from the same field or subscription.")
@@ -34,9 +34,18 @@ def feed_cursor(position: int) -> str:
 def read_feed_cursor(cursor: str) -> int:
     """The position of a feed cursor; CursorInvalid if it is none."""
     position = _read("feed", cursor)
-    if isinstance(position, bool) or not isinstance(position, int) or position < 0:
+    if not _counts(position):
         raise CursorInvalid("This is not a cursor of the feed; take one from `feed` or from a change.")
-    return position
+    return int(position)
+
+
+def restart_cursor() -> str:
+    """The cursor of a snapshot that was not told to its end: it begins again."""
+    return _write("restart", None)
+
+
+def is_restart(cursor: str) -> bool:
+    return cursor == restart_cursor()
 
 
 def row_cursor(key: Key) -> str:
@@ -48,7 +57,7 @@ def read_row_cursor(cursor: str | None) -> Key | None:
     if cursor is None:
         return None
     key = _read("row", cursor)
-    if not isinstance(key, list) or not all(isinstance(part, str | int | float | None) for part in key):
+    if not isinstance(key, list) or not key or not all(map(_is_part, key)):
         raise CursorInvalid("This is not the cursor of a row; take one from an edge.")
     return tuple(key)
 
@@ -62,8 +71,21 @@ def read_line_cursor(cursor: str | None, log: str) -> int | None:
     if cursor is None:
         return None
     value = _read("line", cursor)
-    if not isinstance(value, list) or len(value) != 2 or not isinstance(value[1], int) or value[1] < 0:
+    if not isinstance(value, list) or len(value) != 2 or not _counts(value[1]):
         raise CursorInvalid("This is not the cursor of a log line; take one from an edge or a chunk.")
     if value[0] != log:
         raise CursorInvalid(f"This cursor is of log {value[0]}, not of {log}.")
     return int(value[1])
+
+
+def _counts(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def _is_part(part: object) -> bool:
+    """Whether a database can be asked about it: half of a surrogate pair is no text, and a huge number no number."""
+    if isinstance(part, str):
+        return part.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in part)
+    if isinstance(part, int | float):
+        return not isinstance(part, bool) and -(2**63) <= part < 2**63
+    return part is None

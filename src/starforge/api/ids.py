@@ -1,6 +1,10 @@
 """Opaque ids of what has no id of its own in the domain, and what they stand for."""
 
+import re
+
 from starforge.domain.names import Digest, JobId, RunKey
+
+_ATTEMPT = re.compile("[0-9]{1,9}")
 
 
 def attempt(run: RunKey) -> str:
@@ -27,6 +31,6 @@ def kind(text: str) -> str:
 def run_of(text: str) -> tuple[RunKey, str] | None:
     """The run, and the rest, of an id of an attempt, a Pod or a log; None if it is none of these."""
     parts = text.split(".", 3)
-    if len(parts) < 3 or not parts[2].isdigit():
+    if len(parts) < 3 or not _ATTEMPT.fullmatch(parts[2]):
         return None
     return RunKey(JobId(parts[1]), int(parts[2])), parts[3] if len(parts) > 3 else ""

@@ -30,6 +30,20 @@ class Node:
     id: strawberry.ID = strawberry.field(description="Opaque id, unique in this installation and never reused.")
 
 
+async def workload_events(
+    self: "Workload",
+    info: Info,
+    filter: Annotated[LazyEventFilter | None, argument("Which of its events; all if left out.")] = None,  # noqa: A002
+    first: Annotated[int | None, argument("Return the first this many, 1 to 100.")] = None,
+    after: Annotated[str | None, argument("Continue after this cursor.")] = None,
+    last: Annotated[int | None, argument("Return the last this many, 1 to 100.")] = None,
+    before: Annotated[str | None, argument("Stop before this cursor.")] = None,
+) -> LazyEvents:
+    from starforge.api.events.pages import event_page
+
+    return await event_page(of_info(info), filter, PageArgs(first, after, last, before), job=str(self.id))
+
+
 @strawberry.interface(description="Something that holds GPUs for somebody: a job or a playground.")
 class Workload(Node):
     name: str = strawberry.field(description="Name given by its creator; need not be unique.")
@@ -70,16 +84,6 @@ class Workload(Node):
         description="What the caller may do with it right now, for enabling buttons."
     )
 
-    @strawberry.field(description="Its timeline: our events and Kubernetes Events in one, oldest first.")
-    async def events(
-        self,
-        info: Info,
-        filter: Annotated[LazyEventFilter | None, argument("Which of its events; all if left out.")] = None,  # noqa: A002
-        first: Annotated[int | None, argument("Return the first this many, 1 to 100.")] = None,
-        after: Annotated[str | None, argument("Continue after this cursor.")] = None,
-        last: Annotated[int | None, argument("Return the last this many, 1 to 100.")] = None,
-        before: Annotated[str | None, argument("Stop before this cursor.")] = None,
-    ) -> LazyEvents:
-        from starforge.api.events.pages import event_page
-
-        return await event_page(of_info(info), filter, PageArgs(first, after, last, before), job=str(self.id))
+    events: LazyEvents = strawberry.field(
+        description="Its timeline: our events and Kubernetes Events in one, oldest first.", resolver=workload_events
+    )

@@ -6,7 +6,12 @@ import strawberry
 
 from starforge.api.enums import UserErrorCode
 from starforge.api.interfaces import Workload
-from starforge.domain.errors import Conflict, Problem, UserMistake
+from starforge.domain.errors import Problem, UserMistake
+
+FIELD = (
+    "Path of the input at fault from the argument's name on, list indexes as decimal strings; null if it is the whole "
+    "request."
+)
 
 
 @strawberry.interface(
@@ -17,14 +22,15 @@ class UserError:
     field: list[str] | None = strawberry.field(
         description=(
             "Path of the input at fault from the argument's name on, list indexes as decimal strings, for example "
-            "['input', 'spec', 'pools', '0', 'machines']; null if it is the whole request."
+            '["input", "spec", "pools", "0", "machines"]; null if it is the whole request.'
         )
     )
     message: str = strawberry.field(description="Sentence for a person that says what is wrong and what to do.")
 
 
 @strawberry.type(description="An input or the request as a whole is not as it must be.")
-class InputError(UserError): ...
+class InputError(UserError):
+    field: list[str] | None = strawberry.field(description=FIELD)
 
 
 @strawberry.type(
@@ -33,6 +39,7 @@ class InputError(UserError): ...
     )
 )
 class ConflictError(UserError):
+    field: list[str] | None = strawberry.field(description=FIELD)
     workload: Workload | None = strawberry.field(
         description=("The job or playground that stands in the way; null if the caller may not see it.")
     )
@@ -40,6 +47,7 @@ class ConflictError(UserError):
 
 @strawberry.type(description="A file of the code is refused.")
 class CodeError(UserError):
+    field: list[str] | None = strawberry.field(description=FIELD)
     path: str = strawberry.field(description="Path of the file within the code.")
     rule: str = strawberry.field(description="Rule that refuses it, never the text that it matched.")
 
@@ -51,14 +59,17 @@ class MutationPayload:
     )
 
 
+_IN_THE_WAY = (UserErrorCode.CONFLICT, UserErrorCode.WRONG_STATE)
+
+
 def user_errors(mistake: UserMistake, *path: str, workload: Workload | None = None) -> list[UserError]:
-    """The problems of a mistake, with `path` before each of their fields."""
-    return [_user_error(mistake, problem, path, workload) for problem in mistake.problems]
+    """The problems of a mistake, with `path` before each of their fields; `workload` is what stands in the way."""
+    return [_user_error(problem, path, workload) for problem in mistake.problems]
 
 
-def _user_error(mistake: UserMistake, problem: Problem, path: Sequence[str], workload: Workload | None) -> UserError:
+def _user_error(problem: Problem, path: Sequence[str], workload: Workload | None) -> UserError:
     code, field, message = UserErrorCode(problem.code), [*path, *problem.field], problem.message
-    if isinstance(mistake, Conflict):
+    if code in _IN_THE_WAY:
         return ConflictError(code=code, field=field, message=message, workload=workload)
     if problem.rule is not None and problem.file is not None:
         return CodeError(code=code, field=field, message=message, path=problem.file, rule=problem.rule)

@@ -13,7 +13,8 @@ StarForgeError                      code (an `ErrorCode` of the schema), retryab
 ├── FeedError
 │   ├── CursorExpired               CURSOR_EXPIRED: query again, then subscribe after the new cursor
 │   ├── CursorInvalid               CURSOR_INVALID: not a cursor of ours
-│   └── SlowConsumer                SLOW_CONSUMER, retryable: resume from `cursor`
+│   ├── SlowConsumer                SLOW_CONSUMER, retryable: resume from `cursor`
+│   └── SnapshotTooLarge            SNAPSHOT_TOO_LARGE: query pages, then subscribe after the feed cursor
 ├── Outside                         UNAVAILABLE, retryable: something outside can't be asked right now
 │   ├── FleetUnavailable            the Kubernetes API, or the machine of a local fleet
 │   ├── ObjectStoreUnavailable      S3, or the directory
@@ -109,6 +110,10 @@ class CursorInvalid(FeedError):
 class SlowConsumer(FeedError):
     code = "SLOW_CONSUMER"
     retryable = True
+
+
+class SnapshotTooLarge(FeedError):
+    code = "SNAPSHOT_TOO_LARGE"
 
 
 class Outside(StarForgeError):

@@ -199,6 +199,7 @@ def move(job: Job, to: JobState, at: datetime) -> Job:
     if to not in MOVES[job.state]:
         raise IllegalMove(f"{job.id} can't go from {job.state} to {to}.")
     attempt = job.attempt
+    at = max(at, attempt.spans[-1].entered_at)  # clocks of several hosts may disagree
     spans = (*attempt.spans[:-1], replace(attempt.spans[-1], left_at=at), StateSpan(to, at))
     return job.with_attempt(_ENTER.get(to, _enter_plain)(replace(attempt, spans=spans), at))
 
@@ -216,7 +217,14 @@ def finish(job: Job, outcome: JobOutcome, why: Reason | None, at: datetime) -> J
     """The job in FINISHING with its outcome; what is left is to keep its logs and remove its cluster."""
     job = move(job, JobState.FINISHING, at)
     attempt = replace(job.attempt, outcome=outcome, reason=why, ending=None)
-    return job.with_attempt(replace(attempt, teardown=Teardown(TeardownState.AWAITING_ARCHIVE, at)))
+    teardown = Teardown(TeardownState.AWAITING_ARCHIVE, attempt.finished_at or at)
+    return job.with_attempt(replace(attempt, teardown=teardown))
+
+
+def conclude(job: Job, outcome: JobOutcome, why: Reason | None, at: datetime) -> Job:
+    """`finish`, except that an ending that was decided on before has the last word."""
+    ending = job.attempt.ending
+    return finish(job, ending.outcome, ending.reason, at) if ending else finish(job, outcome, why, at)
 
 
 def end(job: Job, at: datetime) -> Job:
@@ -229,7 +237,7 @@ def end(job: Job, at: datetime) -> Job:
 
 def _enter_pending(attempt: Attempt, at: datetime) -> Attempt:
     clocks = deadlines.stop(attempt.clocks, [ClockKind.QUEUE], at)
-    return replace(attempt, clocks=deadlines.start(clocks, ClockKind.PRE_RUNNING, at), launched_at=at)
+    return replace(attempt, clocks=deadlines.start(clocks, ClockKind.PRE_RUNNING, at), launched_at=at, reason=None)
 
 
 def _enter_running(attempt: Attempt, at: datetime) -> Attempt:
@@ -246,7 +254,7 @@ def _enter_end(attempt: Attempt, at: datetime) -> Attempt:
 
 
 def _enter_plain(attempt: Attempt, at: datetime) -> Attempt:
-    return attempt
+    return replace(attempt, reason=None)
 
 
 _ENTER = {

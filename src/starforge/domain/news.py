@@ -4,24 +4,29 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from starforge.domain.job import Attempt, Job, JobOutcome, JobState, advance, finish
+from starforge.domain.job import Attempt, Job, JobOutcome, JobState, advance, conclude
 from starforge.domain.logs import DRIVER, LogKind, LogLine, LogSource, LogState
 from starforge.domain.names import RunKey
 from starforge.domain.observation import EventSeen, LogSeen, PodView, RunSeen, Seen
 from starforge.domain.progress import MetricPoint, metric_point, report
-from starforge.domain.reason import Evidence, EvidenceSource, Reason, ReasonCode, reason
+from starforge.domain.reason import EvidenceSource
+from starforge.domain.refusal import refusal
 from starforge.domain.timeline import Entry, KubernetesSeen, PodChanged, Severity
-from starforge.domain.wire import Exit, FrameParser, Message, ProgressSaid, Refused, RefusedWhy, Started, TextLine
+from starforge.domain.wire import Exit, FrameParser, Message, Parsed, ProgressSaid, Started, TextLine
 
 
 @dataclass
 class News:
-    """Everything new about a run: its newest picture, and events and log lines in order."""
+    """Everything new about a run: its pictures, events and log lines, each in order."""
 
     run: RunKey
-    seen: RunSeen | None = None
+    pictures: list[RunSeen] = field(default_factory=list)
     events: list[EventSeen] = field(default_factory=list)
     logs: list[LogSeen] = field(default_factory=list)
+
+    @property
+    def newest(self) -> RunSeen | None:
+        return self.pictures[-1] if self.pictures else None
 
 
 def gather(batch: Iterable[Seen]) -> list[News]:
@@ -29,7 +34,7 @@ def gather(batch: Iterable[Seen]) -> list[News]:
     news: dict[RunKey, News] = {}
     for seen in batch:
         if isinstance(seen, RunSeen):
-            news.setdefault(seen.run, News(seen.run)).seen = seen
+            news.setdefault(seen.run, News(seen.run)).pictures.append(seen)
         elif isinstance(seen, EventSeen):
             news.setdefault(seen.run, News(seen.run)).events.append(seen)
         elif isinstance(seen, LogSeen):
@@ -106,41 +111,47 @@ class Reading:
     messages: list[Message] = field(default_factory=list)
     touched: set[str] = field(default_factory=set)
 
-    def take(self, seen: LogSeen, at: datetime) -> None:
-        """Read some lines of a stream; those of a closed log are dropped, as are those that were read before."""
+    def read(self, logs: Sequence[LogSeen], at: datetime) -> None:
+        """Read lines of streams, without those that were read before: a batch may come twice."""
+        known = {key: source.cursor for key, source in self.sources.items()}
+        last = {seen.source: index for index, seen in enumerate(logs) if known.get(seen.source) == seen.cursor}
+        for index, seen in enumerate(logs):
+            self._take(seen, at, new=index > last.get(seen.source, -1))
+
+    def _take(self, seen: LogSeen, at: datetime, *, new: bool) -> None:
         source = self.sources.get(seen.source) or _new_source(seen)
         if source.state is not LogState.OPEN:
             return
-        self.sources[seen.source] = source
-        if source.cursor != seen.cursor:
-            self._read(source, seen)
+        if new:
+            parser = FrameParser(trusts=self.trusts, carry=source.carry)
+            parsed = parser.feed(seen.lines)
+            self.sources[seen.source] = replace(source, cursor=seen.cursor, carry=parser.carry)
+            self.touched.add(seen.source)
+            self._keep(source, parsed)
         if seen.closed:
             self.close(seen.source, at)
 
-    def _read(self, source: LogSource, seen: LogSeen) -> None:
-        parser = FrameParser(trusts=self.trusts, carry=source.carry)
-        parsed = parser.feed(seen.lines)
-        self.sources[seen.source] = replace(source, cursor=seen.cursor, carry=parser.carry)
-        self.touched.add(seen.source)
-        if seen.source == DRIVER:
-            self._append(DRIVER, (*parsed.container, *parsed.lines), seen.run)
+    def close(self, key: str, at: datetime) -> None:
+        """Note that nothing more comes of a log; what is held of an unfinished line counts as a line."""
+        source = self.sources.get(key)
+        if source is None or source.state is not LogState.OPEN:
+            return
+        self._keep(source, FrameParser(trusts=self.trusts, carry=source.carry).end())
+        closed = replace(self.sources[key], state=LogState.CLOSED, closed_at=at, carry=None)
+        self.sources[key] = closed
+        self.touched.add(key)
+
+    def _keep(self, source: LogSource, parsed: Parsed) -> None:
+        if source.key == DRIVER:
+            self._append(DRIVER, (*parsed.container, *parsed.lines), source.run)
         else:
-            self._append(seen.source, parsed.container, seen.run)
-            self._append(DRIVER, parsed.lines, seen.run)
+            self._append(source.key, parsed.container, source.run)
+            self._append(DRIVER, parsed.lines, source.run)
         self.messages += parsed.messages
 
-    def close(self, key: str, at: datetime) -> None:
-        """Note that nothing more comes of a log."""
-        source = self.sources.get(key)
-        if source and source.state is LogState.OPEN:
-            self.sources[key] = replace(source, state=LogState.CLOSED, closed_at=at, carry=None)
-            self.touched.add(key)
-
     def _append(self, key: str, lines: Sequence[TextLine], run: RunKey) -> None:
-        if not lines:
-            return
         source = self.sources.get(key) or LogSource(run, DRIVER, LogKind.DRIVER)
-        if source.state is not LogState.OPEN:
+        if not lines or source.state is not LogState.OPEN:
             return  # the runner said its last word; what writes to the head's log after it is no driver
         numbered = [
             LogLine(source.lines + index, line.text, line.at, line.marks) for index, line in enumerate(lines, 1)
@@ -177,7 +188,8 @@ def heed(job: Job, messages: Sequence[Message], at: datetime) -> tuple[Job, list
         elif isinstance(message, Exit):
             job = job.with_attempt(replace(job.attempt, exit_code=message.code, exited_at=message.at))
         elif not job.decided:
-            job = finish(advance(job, JobState.PENDING, at), JobOutcome.FAILED, _refusal(message, at), at)
+            why = refusal(message.why, message.message, EvidenceSource.LOG, at)
+            job = conclude(advance(job, JobState.PENDING, at), JobOutcome.FAILED, why, at)
     return job, points
 
 
@@ -186,15 +198,3 @@ def _progressed(attempt: Attempt, said: ProgressSaid, at: datetime) -> tuple[Att
     points = [metric_point(name, value, when, said.step) for name, value in said.metrics]
     progress = report(attempt.progress, said.step, said.total, tuple(points), when)
     return replace(attempt, progress=progress), points
-
-
-def _refusal(message: Refused, at: datetime) -> Reason:
-    evidence = (Evidence(EvidenceSource.LOG, message.message[:2000], at),)
-    if message.why is RefusedWhy.CORRUPT:
-        text = f"The Capsule did not arrive as it was built: {message.message}"
-        return reason(ReasonCode.CAPSULE_INVALID, text[:2000], at, evidence=evidence)
-    if message.why is RefusedWhy.UNCLAIMED:
-        text = "The runner could not reach the object store to claim the attempt, so it did not start the command."
-        return reason(ReasonCode.OBJECT_STORE_UNAVAILABLE, text, at, evidence=evidence)
-    text = "This attempt had started before, on a head that was lost; it is not started a second time."
-    return reason(ReasonCode.HEAD_LOST, text, at, advice="Retry the job.", evidence=evidence)

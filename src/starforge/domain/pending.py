@@ -21,10 +21,21 @@ _WAITING: dict[str, tuple[ReasonCode, str, str]] = {
 _VOLUME_EVENTS = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 
 
-def holds(pods: Sequence[PodView], events: Iterable[Entry], at: datetime) -> Reason:
-    """The one reason to show for a run that waits: the worst that any of its Pods has, else that it is starting."""
+def holds(pods: Sequence[PodView], events: Iterable[Entry], at: datetime, held: Reason | None = None) -> Reason:
+    """The one reason to show for a run that waits: the worst that any of its Pods has, else that it is starting.
+
+    `held` is what held it so far: Events are told once, so what they said counts until the Pod has come further.
+    """
     found = [*_unscheduled(pods, at), *_containers(pods, at), *_volumes(events, at)]
+    if held and _still_mounts(held, pods):
+        found.append(held)
     return found[0] if found else _starting(pods, at)
+
+
+def _still_mounts(held: Reason, pods: Sequence[PodView]) -> bool:
+    of = {evidence.object.uid for evidence in held.evidence if evidence.object}
+    waiting = {pod.uid for pod in pods if pod.phase is PodPhase.PENDING}
+    return held.code is ReasonCode.VOLUME and not of.isdisjoint(waiting)
 
 
 def _starting(pods: Sequence[PodView], at: datetime) -> Reason:

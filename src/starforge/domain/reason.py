@@ -1,6 +1,6 @@
 """Why a job waits or ended: a code, a sentence, whose move it is, and what shows it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -127,10 +127,8 @@ def reason(
 
 
 def keep_since(new: Reason, old: Reason | None) -> Reason:
-    """`new` with the time of `old` if both tell the same: a reason is as old as its code and sentence."""
-    if old is not None and (new.code, new.message) == (old.code, old.message):
-        return replace(new, since=old.since)
-    return new
+    """`old` if both tell the same, else `new`: a reason is as old as its story, and so is its evidence."""
+    return old if old is not None and same_story(new, old) else new
 
 
 def same_story(one: Reason | None, other: Reason | None) -> bool:

@@ -18,6 +18,11 @@ def redact(text: str) -> str:
     return _PASSWORD.sub(rf"\1:{REMOVED}@", text)
 
 
+def redact_bytes(data: bytes) -> bytes:
+    """The same for a line of a log, whatever its encoding."""
+    return redact(data.decode("latin-1")).encode("latin-1")
+
+
 def redact_or_none(text: str | None, limit: int | None = None) -> str | None:
     """The same for text that may be missing or empty; at most `limit` characters of it."""
     return redact(text)[:limit] if text else None

@@ -13,13 +13,14 @@ RESERVED_ENV = frozenset(
 )
 MAX_GRACE_SECONDS = 3600
 MAX_DEADLINE_SECONDS = 366 * 24 * 3600
-_POOL = re.compile(r"^[a-z](?:[a-z0-9-]{0,18}[a-z0-9])?$")
-_SERIES = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$")
-_PROJECT = re.compile(r"^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$")
-_ENV = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")
-_LABEL = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9_./-]{0,61}[A-Za-z0-9])?$")
-_IMAGE = re.compile(r"^[a-z0-9][a-zA-Z0-9._:/@-]{0,254}$")
-_DNS = re.compile(r"^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$")
+_POOL = re.compile(r"[a-z](?:[a-z0-9-]{0,18}[a-z0-9])?")
+_SERIES = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+_PROJECT = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./-]{0,61}[A-Za-z0-9])?")
+_IMAGE = re.compile(r"[a-z0-9][a-zA-Z0-9._:/@-]{0,254}")
+_KEY = re.compile(r"[A-Za-z0-9._-]{1,253}")
+_DNS = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 def freeze(draft: SpecDraft, defaults: FleetDefaults) -> JobSpec:
@@ -42,6 +43,15 @@ def freeze(draft: SpecDraft, defaults: FleetDefaults) -> JobSpec:
         priority=draft.priority or 0,
         cancel_grace_seconds=_or(draft.cancel_grace_seconds, defaults.cancel_grace_seconds),
     )
+
+
+def storable(text: str) -> bool:
+    """Whether text can be kept and sent everywhere: no NUL, which databases refuse, and no half of a character."""
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
 
 
 def _or(value: int | None, default: int) -> int:
@@ -74,20 +84,22 @@ def _pool(pool: PoolDraft, defaults: FleetDefaults) -> PoolSpec:
 def _head(draft: SpecDraft, defaults: FleetDefaults) -> Iterator[Problem]:
     if not draft.name.strip() or len(draft.name) > 100 or not draft.name.isprintable():
         yield Problem("INVALID", ("name",), "Give the job a name of 1 to 100 printable characters.")
-    if draft.project is not None and not _PROJECT.match(draft.project):
+    if draft.project is not None and not _PROJECT.fullmatch(draft.project):
         yield Problem("INVALID", ("project",), _lower("The project", draft.project, 63))
     if draft.fleet not in (None, defaults.fleet):
         message = f"There is no fleet {draft.fleet!r}; use {defaults.fleet!r} or leave it out."
         yield Problem("UNKNOWN_FLEET", ("fleet",), message)
     if len(draft.description or "") > 2000:
         yield Problem("TOO_LARGE", ("description",), "The description has more than 2,000 characters; shorten it.")
+    if not storable(draft.description or ""):
+        yield Problem("INVALID", ("description",), "The description can't hold a NUL or half a character.")
     yield from _image(draft.image, ("image",))
     if defaults.has_images and not draft.image and not defaults.image:
         yield Problem("REQUIRED", ("image",), "Name a container image: this fleet has no default one.")
 
 
 def _image(image: str | None, field: tuple[str, ...]) -> Iterator[Problem]:
-    if image is not None and not _IMAGE.match(image):
+    if image is not None and not _IMAGE.fullmatch(image):
         yield Problem("INVALID", field, f"{image!r} is not the name of a container image.")
 
 
@@ -99,11 +111,11 @@ def _command(command: Sequence[str]) -> Iterator[Problem]:
     field = ("command",)
     if not command or not command[0]:
         yield Problem("REQUIRED", field, "Say which command to run, for example [python, train.py].")
-    if len(command) > 1000 or sum(len(part.encode()) for part in command) > 65536:
+    if len(command) > 1000 or sum(map(_bytes, command)) > 65536:
         yield Problem("TOO_LARGE", field, "The command has more than 1,000 arguments or 64 KiB; put them into a file.")
     for index, part in enumerate(command):
-        if "\0" in part:
-            yield Problem("INVALID", (*field, str(index)), "An argument can't hold a NUL character.")
+        if not storable(part):
+            yield Problem("INVALID", (*field, str(index)), "An argument can't hold a NUL or half a character.")
 
 
 def _env(env: Sequence[EnvVar]) -> Iterator[Problem]:
@@ -116,17 +128,19 @@ def _env(env: Sequence[EnvVar]) -> Iterator[Problem]:
 
 
 def _variable(var: EnvVar, field: tuple[str, ...], seen: set[str]) -> Iterator[Problem]:
-    if not _ENV.match(var.name):
+    if not _ENV.fullmatch(var.name):
         yield Problem("INVALID", (*field, "name"), f"{var.name!r} is not a name of an environment variable.")
+        return
     if var.name.startswith("STARFORGE_") or var.name in RESERVED_ENV:
         yield Problem("RESERVED", (*field, "name"), f"The variable {var.name} belongs to the platform; use another.")
     if var.name in seen:
         yield Problem("DUPLICATE", (*field, "name"), f"The variable {var.name} is given twice; keep one.")
     if (var.value is None) == (var.secret is None):
         yield Problem("EXCLUSIVE", field, f"Give {var.name} exactly one of a value and a secret.")
-    if var.value is not None and ("\0" in var.value or len(var.value.encode()) > 131072):
-        yield Problem("INVALID", (*field, "value"), f"The value of {var.name} has a NUL or more than 128 KiB.")
-    if var.secret and not (_DNS.match(var.secret.name) and var.secret.key):
+    if var.value is not None and (not storable(var.value) or _bytes(var.value) > 131072):
+        message = f"The value of {var.name} has a NUL, half a character, or more than 128 KiB."
+        yield Problem("INVALID", (*field, "value"), message)
+    if var.secret and not (_DNS.fullmatch(var.secret.name) and _KEY.fullmatch(var.secret.key)):
         yield Problem("INVALID", (*field, "secret"), f"{var.name} must name a Secret and one of its keys.")
 
 
@@ -154,11 +168,11 @@ def _machines_together(pools: Sequence[PoolDraft], defaults: FleetDefaults) -> I
 
 
 def _pool_names(pool: PoolDraft, field: tuple[str, ...]) -> Iterator[Problem]:
-    if not _POOL.match(pool.name):
+    if not _POOL.fullmatch(pool.name):
         yield Problem("INVALID", (*field, "name"), _lower("The pool's name", pool.name, 20))
     if pool.name in RESERVED_POOLS:
         yield Problem("RESERVED", (*field, "name"), f"A pool can't be called {pool.name!r}: Ray uses that name.")
-    if not _SERIES.match(pool.series):
+    if not _SERIES.fullmatch(pool.series):
         message = f"{pool.series!r} can't be a GPU series: it is the value of a node label, for example h200."
         yield Problem("UNKNOWN_SERIES", (*field, "series"), message)
     yield from _image(pool.image, (*field, "image"))
@@ -193,13 +207,13 @@ def _labels(labels: Sequence[Label]) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, label in enumerate(labels):
         field = ("labels", str(index))
-        if not _LABEL.match(label.key):
+        if not _LABEL.fullmatch(label.key):
             message = f"{label.key!r} is not a label key: letters, digits, dashes, dots, underscores, slashes; 1 to 63."
             yield Problem("INVALID", (*field, "key"), message)
+        elif label.key in seen:
+            yield Problem("DUPLICATE", (*field, "key"), f"The label {label.key} is given twice; keep one.")
         if len(label.value) > 63 or not label.value.isprintable():
             yield Problem("INVALID", (*field, "value"), "A label's value has at most 63 printable characters.")
-        if label.key in seen:
-            yield Problem("DUPLICATE", (*field, "key"), f"The label {label.key} is given twice; keep one.")
         seen.add(label.key)
 
 

@@ -1,12 +1,13 @@
 """What a change of a job is told as: the aspects that changed, and entries of its timeline, from before and after."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from starforge.domain.changes import Aspect, Changes
 from starforge.domain.deadlines import Clock, ClockKind, ClockState
 from starforge.domain.job import Attempt, Job, JobOutcome, JobState, StateSpan
-from starforge.domain.reason import same_story
+from starforge.domain.reason import Reason, ReasonCode, same_story
 from starforge.domain.teardown import Teardown, TeardownState
 from starforge.domain.timeline import (
     ClockChanged,
@@ -51,7 +52,7 @@ def write(changes: Changes, before: Job | None, after: Job, at: datetime, new_id
     changed = aspects(before, after) | set(also)
     if before is not None and not changed and before == after:
         return
-    changes.job(after, *changed)
+    changes.job(replace(after, updated_at=max(at, after.updated_at)) if changed else after, *changed)
     changes.extend(entries(before, after, at, new_id))
 
 
@@ -107,8 +108,14 @@ def _reason(old: Attempt | None, job: Job) -> Iterator[tuple[Detail, Severity, s
     new = job.attempt
     if old is None or new.outcome is not None or same_story(old.reason, new.reason):
         return
+    if _starts(old.reason) and _starts(new.reason):
+        return  # each machine that gets ready changes the sentence: state to show, no event
     message = new.reason.message if new.reason else "Nothing holds it any more."
     yield ReasonChanged(new.reason), Severity.INFO, message
+
+
+def _starts(why: Reason | None) -> bool:
+    return why is not None and why.code is ReasonCode.STARTING
 
 
 def _clocks(old: Attempt | None, new: Attempt) -> Iterator[tuple[Detail, Severity, str]]:

@@ -16,7 +16,9 @@ def recorded(name: str) -> Any:
     return json.loads((RECORDED / f"{name}.json").read_text())
 
 
-def rayjob(*, run: RunKey = RUN, version: int = 1, job: str = "", deployment: str = "", uid: str = "job-uid") -> KubeObject:
+def rayjob(
+    *, run: RunKey = RUN, version: int = 1, job: str = "", deployment: str = "", uid: str = "job-uid"
+) -> KubeObject:
     metadata = {
         "name": "try-0123456789",
         "namespace": "ns",
@@ -43,7 +45,11 @@ def pod(
         "labels": labels,
         "annotations": {"starforge.io/first-machine": str(first)},
     }
-    inside = {"running": {"startedAt": created}, "terminated": {"exitCode": 0}, "waiting": {"reason": "ContainerCreating"}}
+    inside = {
+        "running": {"startedAt": created},
+        "terminated": {"exitCode": 0},
+        "waiting": {"reason": "ContainerCreating"},
+    }
     status = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {state: inside[state]}}]}
     spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "image"}]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}

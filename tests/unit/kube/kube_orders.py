@@ -53,7 +53,7 @@ def order(spec: JobSpec = SPEC, *, url: str = HTTPS) -> LaunchOrder:
 HTTP = order(url=HTTPS.replace("https://", "http://"))
 ENV = (
     EnvVar("HOME_OF", "$(HOME) and $$(HOME) and $HOME"),
-    EnvVar("QUOTES", "it's \"quoted\"\nand a second line"),
+    EnvVar("QUOTES", 'it\'s "quoted"\nand a second line'),
     EnvVar("TOKEN", secret=SecretKey("hub", "token")),
     EnvVar("PYTHONPATH", "/mine"),
     EnvVar("NVIDIA_VISIBLE_DEVICES", "all"),

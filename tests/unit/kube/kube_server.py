@@ -17,7 +17,7 @@ Query = dict[str, str]
 
 @dataclass(frozen=True)
 class Answer:
-    """`lines` come first; then the answer ends, breaks off (`cut`), or stays open until the client or the test ends it."""
+    """`lines` come first; then the answer ends, breaks off (`cut`), or stays open until the test ends it."""
 
     lines: tuple[bytes, ...] = ()
     status: int = 200

@@ -47,7 +47,9 @@ def url() -> Iterator[str]:
 def fetch(url: str, target: Path) -> subprocess.CompletedProcess[str]:
     script = Path(fetch_capsule.__file__).read_text().replace("LONGEST_WAIT_S = 15", "LONGEST_WAIT_S = 0")
     env = {**os.environ, "CAPSULE_URL": url, "CAPSULE_FILE": str(target), "CAPSULE_SHA256": SHA256}
-    return subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 def test_the_whole_file_or_none(url: str, tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ class Cluster:
         self.answers = {name.replace("_", " ", 1): turns for name, turns in answers.items()}
 
     def __call__(self, method: str, path: str, _query: Query) -> Answer:
-        what = next((each for each in ("rayjobs", "secrets", "stop", "pods") if f"/{each}" in path), "crd")
+        what = next((each for each in ("rayjobs", "secrets", "stop", "pods") if f"/{each}" in path), "")
+        what = "crd" if "customresourcedefinitions" in path else what
         turns = self.answers.get(f"{method} {what}", [CRD if what == "crd" else listed()])
         return turns.pop(0) if len(turns) > 1 else turns[0]
 

@@ -45,9 +45,7 @@ class Followed:
 
 
 @contextmanager
-def following(
-    answers: list[Answer], resume: Callable[[RunKey, str], Resume] = nothing_yet
-) -> Iterator[Followed]:
+def following(answers: list[Answer], resume: Callable[[RunKey, str], Resume] = nothing_yet) -> Iterator[Followed]:
     def answer(_method: str, _path: str, _query: Query) -> Answer:
         return answers.pop(0) if len(answers) > 1 else answers[0]
 

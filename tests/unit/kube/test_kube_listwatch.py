@@ -18,7 +18,9 @@ STAY = changes(then="stay")
 
 
 @contextmanager
-def watching(lists: list[Answer], watches: list[Answer], source: Source) -> Iterator[tuple[Server, Callable[[], Message]]]:
+def watching(
+    lists: list[Answer], watches: list[Answer], source: Source
+) -> Iterator[tuple[Server, Callable[[], Message]]]:
     """A running watch over a server that gives these answers in turn, and what the watch tells next."""
 
     def answer(_method: str, _path: str, query: Query) -> Answer:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from starforge.domain.redaction import redact, redact_or_none
+from starforge.domain.redaction import redact, redact_bytes, redact_or_none
 
 URL = "https://s3:9443/starforge/capsules/ab.zip"
 QUERY = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=key%2F20261129&X-Amz-Signature=deadbeef"
@@ -24,6 +24,11 @@ QUERY = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=key%2F20261129&X-Amz-
 )
 def test_secrets_go_and_the_rest_stays(text: str, expected: str) -> None:
     assert redact(text) == expected
+
+
+def test_lines_of_logs_keep_every_byte_that_is_no_secret() -> None:
+    assert redact_bytes(b"\xff\x00 \xc3\xbc /a.zip?X-Amz-Signature=dead") == b"\xff\x00 \xc3\xbc /a.zip?<removed>"
+    assert redact_bytes(bytes(range(256))) == bytes(range(256))
 
 
 def test_redacting_twice_changes_nothing() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from tests.unit.kube.kube_orders import CASES, CONFIG, HTTP, HTTPS, ONE_POOL, SHA256, SPEC, order
 
 from starforge.adapters.kube.labels import KubeObject
 from starforge.adapters.kube.rendering.environment import literal
@@ -18,6 +17,7 @@ from starforge.adapters.kube.rendering.rayjob import render_rayjob
 from starforge.adapters.kube.rendering.secret import owned_by, render_secret
 from starforge.domain.ports import LaunchOrder
 from starforge.domain.spec import Deadlines, PoolSpec
+from tests.unit.kube.kube_orders import CASES, CONFIG, HTTP, HTTPS, ONE_POOL, SHA256, SPEC, order
 
 HERE = Path(__file__).parent
 SCHEMA = json.loads((HERE / "rayjob.schema.json").read_text())
@@ -83,7 +83,7 @@ def test_a_machine_without_gpus_sees_none() -> None:
     assert "NVIDIA_VISIBLE_DEVICES" not in env(pods(rayjob("two-pools-https"))[0])
 
 
-@pytest.mark.parametrize("text", ["$(HOME)", "$$(HOME)", "$HOME", "a $", "$$", "$(", "it's \"x\"\n{}"])
+@pytest.mark.parametrize("text", ["$(HOME)", "$$(HOME)", "$HOME", "a $", "$$", "$(", 'it\'s "x"\n{}'])
 def test_kubernetes_hands_values_over_as_they_are(text: str) -> None:
     assert expanded_by_kubernetes(literal(text)) == text
 

@@ -121,7 +121,9 @@ def test_machines_are_numbered_by_age_after_the_head_and_keep_their_number() -> 
 
 def test_a_pod_without_a_pool_has_no_number() -> None:
     submitter = pod("s")
-    submitter["metadata"]["labels"] = {each: text for each, text in submitter["metadata"]["labels"].items() if "ray" not in each}
+    submitter["metadata"]["labels"] = {
+        each: text for each, text in submitter["metadata"]["labels"].items() if "ray" not in each
+    }
     del submitter["metadata"]["labels"]["starforge.io/pool"]
     (view,) = pod_views([submitter], assign_machines([submitter], {}), AT)
     assert (view.role, view.pool, view.machine) == (PodRole.SUBMITTER, None, None)
@@ -137,6 +139,7 @@ def test_what_kuberay_makes_is_found_by_the_names_of_its_owners() -> None:
     from starforge.domain.names import run_name
 
     name = run_name("Try it", RUN)
+
     def owned(owner: str) -> dict[str, object]:
         return {"metadata": {"name": "x", "ownerReferences": [{"name": owner}]}}
 

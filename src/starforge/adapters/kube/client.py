@@ -1,6 +1,7 @@
 """The official client, asked for raw JSON: its models are slow, and hide fields that they do not know."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ CONNECT_S = 5.0
 ANSWER_S = 30.0
 PAGE = 500
 POOLED_CONNECTIONS = 64
+_IN_CLUSTER = "KUBERNETES_SERVICE_HOST"  # Kubernetes sets it in every Pod
 
 Query = Mapping[str, str | int]
 
@@ -121,12 +123,10 @@ def _configuration(config: KubeConfig) -> Configuration:
     configuration = Configuration()
     if config.api_server:
         _connect(configuration, config)
-    elif config.kubeconfig:
-        kube_config.load_kube_config(  # type: ignore[no-untyped-call]
-            config_file=config.kubeconfig, client_configuration=configuration
-        )
+    elif config.kubeconfig or not os.environ.get(_IN_CLUSTER):
+        kube_config.load_kube_config(config.kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
     else:
-        kube_config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+        kube_config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
     configuration.retries = False
     configuration.keep_alive = True
     configuration.connection_pool_maxsize = POOLED_CONNECTIONS

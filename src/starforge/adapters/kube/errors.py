@@ -79,8 +79,9 @@ def classified(error: BaseException, *, doing: str, at: datetime) -> StarForgeEr
 
 def short(error: BaseException) -> str:
     """An error in one line, without secrets."""
-    answered = isinstance(error, ApiException) and error.status
-    text = answer_of(error).message if answered else str(error) or type(error).__name__
+    if isinstance(error, ApiException) and error.status:
+        return " ".join(answer_of(error).message.split())[:300]
+    text = str(error) or type(error).__name__
     return redact(" ".join(text.split()))[:300]
 
 

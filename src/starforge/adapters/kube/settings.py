@@ -20,9 +20,10 @@ class KubeConfig:
     """One cluster and one namespace of it.
 
     Connection: `api_server` with `token` or `token_file` (read again when it changes) and `ca_file`; else `kubeconfig`,
-    a path; else the service account of the Pod that this runs in. Sizes are Kubernetes quantities, times seconds.
-    `storage_mount` is where the claim goes if not at `storage_root`. `nemo_rl_dir` goes on the path of jobs that run
-    the default image. `s3_ca_file` holds the object store's CA as PEM; `url_max_s` is the longest signature it makes.
+    a path; else the service account of the Pod that this runs in; else the user's own kubeconfig. Sizes are Kubernetes
+    quantities, times seconds. `storage_mount` is where the claim goes if not at `storage_root`. `nemo_rl_dir` goes on
+    the path of jobs that run the default image. `s3_ca_file` holds the object store's CA as PEM; `url_max_s` is the
+    longest signature it makes.
     """
 
     namespace: str
@@ -52,7 +53,9 @@ class KubeConfig:
     default_cpus: int = 1
     default_memory: str = "2Gi"
     default_cancel_grace_s: int = 30
+    queue_deadline_s: int = 0
+    active_deadline_s: int = 0
 
     @property
     def deadlines(self) -> Deadlines:
-        return Deadlines(queue_seconds=0, pre_running_seconds=self.prerunning_deadline_s, active_seconds=0)
+        return Deadlines(self.queue_deadline_s, self.prerunning_deadline_s, self.active_deadline_s)

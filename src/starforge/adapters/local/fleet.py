@@ -17,7 +17,7 @@ from starforge.adapters.local.admission import lacking
 from starforge.adapters.local.node import machines
 from starforge.adapters.local.ordering import attempt_file, run_order
 from starforge.adapters.local.reaping import is_orphaned, processes_of, reap
-from starforge.adapters.local.rundir import Phase, RunDir, RunOrder, StopWish
+from starforge.adapters.local.rundir import GRAVE, Phase, RunDir, RunOrder, StopWish
 from starforge.adapters.local.scratch import scratch_path
 from starforge.adapters.local.seeing import seen
 from starforge.adapters.local.watching import Watch
@@ -59,6 +59,8 @@ class LocalFleet:
         self._ca_file = str(ca_file) if ca_file else None
         self._now = now
         self._runs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for grave in self._runs.glob(f"{GRAVE}*"):
+            shutil.rmtree(grave, ignore_errors=True)  # somebody else may be at it
 
     def defaults(self) -> FleetDefaults:
         return self._defaults

@@ -23,6 +23,8 @@ from starforge.adapters.local.processes import Process
 
 Record = TypeVar("Record")
 
+GRAVE = ".gone-"
+
 
 class Phase(StrEnum):
     """What the supervisor is doing."""
@@ -139,12 +141,12 @@ class RunDir:
 
     def remove(self) -> None:
         """The directory goes as a whole first, so that nobody reads half of it."""
-        grave = self.path.with_name(f".gone-{secrets.token_hex(8)}")
+        grave = self.path.with_name(f"{GRAVE}{secrets.token_hex(8)}")
         try:
             self.path.rename(grave)
         except FileNotFoundError:
             return
-        shutil.rmtree(grave)
+        shutil.rmtree(grave, ignore_errors=True)  # what can't be removed now goes with the next start
 
     def _read(self, name: str, adapter: TypeAdapter[Record]) -> Record | None:
         try:

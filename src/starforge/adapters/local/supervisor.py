@@ -112,7 +112,7 @@ class Supervisor:
         kill_at: float | None = None
         while (code := self._ears.code_of(runner)) is None:
             if self._ears.code_of(head) is not None:
-                raise HeadLost(f"The Ray node of the run ended with exit code {self._ears.code_of(head)}.")
+                raise HeadLost("The Ray node of the run ended while its command ran; the log of the head says why.")
             if self._ears.stop_wished:
                 self._ears.stop_wished = False
                 self._was_stopped = True

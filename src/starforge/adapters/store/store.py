@@ -6,7 +6,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
-from starforge.adapters.store import capsules, commands, commit, feed, jobs, lists, logs, metrics, timeline
+from starforge.adapters.store import capsules, commands, commit, feed, lists, logs, metrics, timeline
+from starforge.adapters.store import jobs as job_tables
 from starforge.adapters.store.engine import Database
 from starforge.adapters.store.failures import was_deadlock
 from starforge.domain.capsule import InlineFile
@@ -51,14 +52,14 @@ class SqlStore:
     def job(self, job: JobId) -> Job | None:
         return self.jobs_by_id([job]).get(job)
 
-    def jobs_by_id(self, jobs_: Sequence[JobId]) -> Mapping[JobId, Job]:
-        return self._read(jobs.jobs_by_id, jobs_)
+    def jobs_by_id(self, jobs: Sequence[JobId]) -> Mapping[JobId, Job]:
+        return self._read(job_tables.jobs_by_id, jobs)
 
-    def attempts(self, jobs_: Sequence[JobId]) -> Mapping[JobId, Sequence[Attempt]]:
-        return self._read(jobs.attempts, jobs_)
+    def attempts(self, jobs: Sequence[JobId]) -> Mapping[JobId, Sequence[Attempt]]:
+        return self._read(job_tables.attempts, jobs)
 
     def overdue(self, *, at: datetime, limit: int) -> Sequence[JobId]:
-        return self._read(jobs.overdue, at=at, limit=limit)
+        return self._read(job_tables.overdue, at=at, limit=limit)
 
     def job_page(self, which: JobFilter, order: JobOrder, window: Window) -> Page[Job]:
         return self._read(lists.job_page, which, order, window)
@@ -67,7 +68,7 @@ class SqlStore:
         return self._read(lists.job_count, which, at_most=at_most)
 
     def pods(self, runs: Sequence[RunKey]) -> Mapping[RunKey, Sequence[PodView]]:
-        return self._read(jobs.pods, runs)
+        return self._read(job_tables.pods, runs)
 
     def entries(self, ids: Sequence[str]) -> Mapping[str, Entry]:
         return self._read(timeline.entries, ids)

@@ -1,17 +1,18 @@
 """Events live: each once and in order."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Annotated
 
 import strawberry
 from strawberry import Info, argument
 
-from starforge.api.context import of_info
+from starforge.api.context import Context, of_subscription
 from starforge.api.cursors import feed_cursor
 from starforge.api.enums import ChangeKind
 from starforge.api.events.types import event
-from starforge.api.feed.stream import Step, resume_position, steps
+from starforge.api.feed.stream import follow, resume_position
 from starforge.api.feed.types import EventChange
 from starforge.api.inputs import EventFilter
 from starforge.domain.queries import EventFilter as Which
@@ -37,20 +38,39 @@ class EventSubscriptions:
         ] = None,
         after: Annotated[str | None, argument("Cursor to resume from, of this subscription or of `feed`.")] = None,
     ) -> AsyncGenerator[EventChange, None]:
-        context, which = of_info(info), filter.which() if filter else Which()
+        context, which = of_subscription(info), filter.which() if filter else Which()
         position = None if after is None else await resume_position(context.services.hub, after)
+        async with aclosing(follow(context, _Events(context, which), position)) as changes:
+            async for change in changes:
+                yield change
 
-        def wants(row: FeedRow) -> bool:
-            return row.kind is FeedKind.EVENT and _may_match(which, row)
 
-        async for step in steps(context, wants, position, coalesce=False):
-            if step.row is None:
-                yield _step(step, None)
-                continue
-            context.renew()
-            entry = await context.loaders.entries.load(step.row.subject)
-            if entry and matches(which, entry):
-                yield _step(step, entry)
+class _Events:
+    """Tells of entries that match a filter, each as it is now."""
+
+    coalesce = False
+
+    def __init__(self, context: Context, which: Which) -> None:
+        self._context = context
+        self._which = which
+
+    def wants(self, row: FeedRow) -> bool:
+        return row.kind is FeedKind.EVENT and _may_match(self._which, row)
+
+    async def snapshot(self, position: int) -> Sequence[EventChange]:
+        return ()
+
+    async def tell(self, rows: Sequence[FeedRow]) -> Sequence[EventChange]:
+        self._context.renew()
+        entries = await self._context.loaders.entries.load_many([row.subject for row in rows])
+        return [
+            _change(row.position, row.at, entry)
+            for row, entry in zip(rows, entries, strict=True)
+            if entry and matches(self._which, entry)
+        ]
+
+    def bookmark(self, position: int) -> EventChange:
+        return _change(position, datetime.now(UTC), None)
 
 
 def _may_match(which: Which, row: FeedRow) -> bool:
@@ -77,10 +97,10 @@ def _severe(severity: Severity) -> int:
     return _SEVERITIES.index(severity)
 
 
-def _step(step: Step, entry: Entry | None) -> EventChange:
+def _change(position: int, at: datetime, entry: Entry | None) -> EventChange:
     return EventChange(
-        cursor=feed_cursor(step.position),
+        cursor=feed_cursor(position),
         kind=ChangeKind.UPDATED if entry else ChangeKind.BOOKMARK,
-        at=step.row.at if step.row else datetime.now(UTC),
+        at=at,
         event=event(entry) if entry else None,
     )

@@ -34,6 +34,9 @@ LazyLogSource = Annotated["LogSource", strawberry.lazy("starforge.api.logs.types
 )
 class Event(Node):
     run: strawberry.Private[RunKey | None]
+    id: strawberry.ID = strawberry.field(
+        description="Opaque id; a repeat of the same Kubernetes Event keeps it and raises `count`, so replace by id."
+    )
     type: EventType = strawberry.field(description="What it is about.")
     severity: Severity = strawberry.field(description="How much attention it deserves.")
     message: str = strawberry.field(description="Sentence for a person.")

@@ -4,15 +4,17 @@ Every row of the feed reaches every listener once and in order of its position. 
 that something may have been missed, makes the hub read what is missing from the table.
 """
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from starforge.api.feed.listener import Listener
-from starforge.domain.errors import StoreUnavailable
+from starforge.domain.errors import CursorExpired, StoreUnavailable
 from starforge.domain.queries import FeedRow
 
 READ_LIMIT = 1000
+RESTART_S = 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -39,12 +41,22 @@ class Hub:
         _, self.position = await self._table.bounds()
 
     async def run(self) -> None:
-        """Deliver until cancelled."""
-        async for rows in self._hear():
+        """Deliver until cancelled. Whatever fails is logged and tried again: without this, nobody hears of anything."""
+        while True:
             try:
-                await (self._catch_up() if rows is None else self._take(rows))
-            except StoreUnavailable as outage:
-                _log.warning("the feed waits for the database: %s", outage)
+                async for rows in self._hear():
+                    await self._heard(rows)
+            except Exception:  # noqa: BLE001  see above
+                _log.exception("Hearing about the feed failed; it begins again.")
+            await asyncio.sleep(RESTART_S)
+
+    async def _heard(self, rows: Sequence[FeedRow] | None) -> None:
+        try:
+            await (self._catch_up() if rows is None else self._take(rows))
+        except StoreUnavailable as outage:
+            _log.warning("The feed waits for the database: %s", outage)
+        except Exception:  # noqa: BLE001  see `run`
+            _log.exception("Reading the feed failed; it is read again at the next news.")
 
     async def _take(self, rows: Sequence[FeedRow]) -> None:
         for row in rows:
@@ -58,10 +70,17 @@ class Hub:
         while True:
             rows = await self._table.rows(self.position, READ_LIMIT)
             for row in rows:
-                if row.position > self.position:
-                    self._deliver(row)
+                self._deliver_next(row)
             if len(rows) < READ_LIMIT:
                 return
+
+    def _deliver_next(self, row: FeedRow) -> None:
+        if row.position <= self.position:
+            return
+        if row.position > self.position + 1:  # rows were pruned before they were read
+            for listener in self._listeners:
+                listener.end(expired())
+        self._deliver(row)
 
     def _deliver(self, row: FeedRow) -> None:
         self.position = row.position
@@ -77,18 +96,20 @@ class Hub:
     def listeners(self) -> int:
         return len(self._listeners)
 
-    async def between(self, after: int, until: int) -> AsyncIterator[FeedRow]:
-        """Rows of the table after `after` up to and with `until`."""
+    async def between(self, after: int, until: int) -> AsyncGenerator[Sequence[FeedRow], None]:
+        """Rows of the table after `after` up to and with `until`, some at a time; CursorExpired if they are gone."""
         while after < until:
-            rows = await self._table.rows(after, READ_LIMIT)
-            for row in rows:
-                if row.position > until:
-                    return
-                yield row
-            if not rows:
-                return
+            rows = await self._table.rows(after, min(READ_LIMIT, until - after))
+            if not rows or rows[0].position != after + 1:
+                raise expired()
+            yield rows
             after = rows[-1].position
 
     async def bounds(self) -> tuple[int, int]:
         """(the last position that can't be read any more, the newest one), as the table has them."""
         return await self._table.bounds()
+
+
+def expired() -> CursorExpired:
+    """Rows that would have to be told are gone."""
+    return CursorExpired("This cursor is too old: query again and subscribe after the new feed cursor.")

@@ -1,24 +1,40 @@
-"""What every feed subscription does: what lies behind a cursor, then what comes, and bookmarks when it is quiet."""
+"""What every feed subscription does: a snapshot or what lies behind a cursor, then what comes, with bookmarks between."""
 
-from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Protocol, TypeVar
 
 from starforge.api.context import Context
 from starforge.api.cursors import feed_cursor, read_feed_cursor
-from starforge.api.feed.hub import Hub
+from starforge.api.feed.hub import Hub, expired
 from starforge.api.feed.listener import Listener
-from starforge.domain.errors import CursorExpired, CursorInvalid, SlowConsumer
+from starforge.domain.errors import CursorInvalid, SlowConsumer
 from starforge.domain.queries import FeedRow
 
 BOOKMARK_S = 15.0
+Told = TypeVar("Told")
+Told_co = TypeVar("Told_co", covariant=True)
 
 
-@dataclass(frozen=True)
-class Step:
-    """A row to tell of; `row` is None for a bookmark. `position` is where to resume after it."""
+class Teller(Protocol[Told_co]):
+    """What one subscription tells of the feed. Coalescing, rows that newer ones replace may be left out."""
 
-    position: int
-    row: FeedRow | None
+    coalesce: bool
+
+    def wants(self, row: FeedRow) -> bool: ...
+
+    async def snapshot(self, position: int) -> Sequence[Told_co]:
+        """What is there before anything is told; it holds all that happened up to `position`, and maybe more."""
+        ...
+
+    async def tell(self, rows: Sequence[FeedRow]) -> Sequence[Told_co]:
+        """What to send for rows that are wanted, in order; may be less, or nothing."""
+        ...
+
+    def bookmark(self, position: int) -> Told_co:
+        """That everything up to `position` was told."""
+        ...
 
 
 async def resume_position(hub: Hub, after: str) -> int:
@@ -26,44 +42,56 @@ async def resume_position(hub: Hub, after: str) -> int:
     position = read_feed_cursor(after)
     floor, head = await hub.bounds()
     if position < floor:
-        raise CursorExpired("This cursor is too old: query again and subscribe after the new feed cursor.")
+        raise expired()
     if position > head:
         raise CursorInvalid("This cursor lies ahead of everything; query again and use the new feed cursor.")
     return position
 
 
-async def steps(
-    context: Context, wants: Callable[[FeedRow], bool], after: int | None, *, coalesce: bool
-) -> AsyncGenerator[Step, None]:
-    """Steps from position `after` (from now, if None) on; the first one that has no row ends what was there before."""
+async def follow(context: Context, teller: Teller[Told], after: int | None) -> AsyncGenerator[Told, None]:
+    """What there is to tell after position `after`, or a snapshot and what comes after it."""
     hub = context.services.hub
-    listener = Listener(wants, coalesce=coalesce)
+    position = hub.position if after is None else after
+    if after is None:
+        for change in await teller.snapshot(position):
+            yield change
+        yield teller.bookmark(position)
+    while position < (head := hub.position):
+        async with aclosing(hub.between(position, head)) as read:
+            async for rows in read:
+                wanted = [row for row in rows if teller.wants(row)]
+                for change in await teller.tell(wanted) if wanted else ():
+                    yield change
+        position = head
+    # Nothing is awaited between the look at the hub's position and this: no row falls in between.
+    listener = Listener(teller.wants, coalesce=teller.coalesce)
     leave = hub.listen(listener)
     try:
-        joined = hub.position
-        last = joined if after is None else min(after, joined)
         if after is not None:
-            async for row in hub.between(after, joined):
-                if wants(row):
-                    last = row.position
-                    yield Step(last, row)
-        yield Step(joined, None)
-        async for step in _live(hub, listener, max(joined, last)):
-            yield step
+            yield teller.bookmark(position)
+        async with aclosing(_live(hub, listener, teller, position)) as changes:
+            async for change in changes:
+                yield change
     finally:
         leave()
 
 
-async def _live(hub: Hub, listener: Listener, last: int) -> AsyncGenerator[Step, None]:
+async def _live(hub: Hub, listener: Listener, teller: Teller[Told], last: int) -> AsyncGenerator[Told, None]:
+    """Changes after position `last`, which this gateway may not have reached itself, and bookmarks when it is quiet."""
+    clock = asyncio.get_running_loop().time
+    quiet_until = clock() + BOOKMARK_S
     while True:
-        before = hub.position
+        heard = hub.position
         try:
-            row = await listener.next(BOOKMARK_S)
+            rows = await listener.take(max(0.0, quiet_until - clock()))
         except SlowConsumer as slow:
             raise SlowConsumer(slow.message, cursor=feed_cursor(last)) from slow
-        if row is None:
-            last = max(last, before)
-            yield Step(last, None)
-        elif row.position > last:
-            last = row.position
-            yield Step(last, row)
+        fresh = [row for row in rows if row.position > last]
+        changes = await teller.tell(fresh) if fresh else ()
+        last = max(last, rows[-1].position if rows else heard)
+        if not changes and clock() >= quiet_until:
+            changes = [teller.bookmark(last)]
+        for change in changes:
+            yield change
+        if changes:
+            quiet_until = clock() + BOOKMARK_S

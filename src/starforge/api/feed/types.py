@@ -58,6 +58,10 @@ class EventChange(Change):
 
 @strawberry.type(description="Some lines of a log, at most 1,000 or 256 KiB.")
 class LogChunk(Change):
+    cursor: str = strawberry.field(
+        description="Opaque cursor to resume right after the last of these lines; also good as `after` of `Job.logs`."
+    )
+    kind: ChangeKind = strawberry.field(description="What this step is: UPDATED with lines, BOOKMARK without.")
     source: LogSource | None = strawberry.field(description="The source the lines are from; null until it exists.")
     lines: list[LogLine] | None = strawberry.field(description="The lines in order; null in a bookmark.")
     end: bool = strawberry.field(

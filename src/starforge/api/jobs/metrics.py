@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from itertools import pairwise
-from statistics import fmean
+from itertools import accumulate, pairwise
+from math import fsum
 
 from starforge.api.context import Context
 from starforge.api.enums import MetricBucket
@@ -14,8 +14,15 @@ from starforge.domain.names import RunKey
 from starforge.domain.progress import MetricPoint
 
 NAMES_MAX = 20
+
+
+def _mean(values: list[float]) -> float:
+    """Their mean, also when their sum would be too large for a float."""
+    return fsum(value / len(values) for value in values)
+
+
 _REDUCE: dict[MetricBucket, Callable[[list[float]], float]] = {
-    MetricBucket.MEAN: fmean,
+    MetricBucket.MEAN: _mean,
     MetricBucket.MINIMUM: min,
     MetricBucket.MAXIMUM: max,
 }
@@ -39,9 +46,13 @@ async def metric_series(
     points = await context.services.thread(store.metric_points, run, chosen, steps[0], steps[1])
     origin = await _origin(context, run, points)
     by_name: dict[str, list[MetricPoint]] = {name: [] for name in chosen}
-    for point in points:
-        by_name[point.name].append(point)
-    return [_series(name, run, rows, origin, max_points, bucket) for name, rows in by_name.items() if rows]
+
+    def thin() -> list[MetricSeries]:
+        for point in points:
+            by_name[point.name].append(point)
+        return [_series(name, run, rows, origin, max_points, bucket) for name, rows in by_name.items() if rows]
+
+    return await context.services.thread(thin)
 
 
 async def _origin(context: Context, run: RunKey, points: Sequence[MetricPoint]) -> datetime:
@@ -65,7 +76,7 @@ def _series(
 ) -> MetricSeries:
     groups = buckets(points, most)
     finite = [[point.value for point in group if point.value is not None] for group in groups]
-    starts = [points.index(group[-1]) for group in groups] if any(point.step is None for point in points) else []
+    counts = accumulate(map(len, groups))
     return MetricSeries(
         name=name,
         attempt=run.attempt,
@@ -73,8 +84,8 @@ def _series(
         downsampled=len(groups) < len(points),
         origin=origin,
         steps=[
-            BigInt(group[-1].step if group[-1].step is not None else starts[index] + 1)
-            for index, group in enumerate(groups)
+            BigInt(group[-1].step if group[-1].step is not None else count)
+            for group, count in zip(groups, counts, strict=True)
         ],
         seconds=[(group[-1].at - origin).total_seconds() for group in groups],
         values=[_one(values, how) for values in finite],

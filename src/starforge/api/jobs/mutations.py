@@ -5,15 +5,15 @@ from typing import Annotated
 import strawberry
 from strawberry import Info, argument
 
-from starforge.api.context import of_info
+from starforge.api.context import Context, of_info
 from starforge.api.enums import UserErrorCode
 from starforge.api.inputs import SubmitJobInput
 from starforge.api.jobs.payloads import CancelJobPayload, SubmitJobPayload
 from starforge.api.jobs.types import Job
 from starforge.api.payloads import InputError, user_errors
 from starforge.domain.actions.cancel import CancelStatus, Wish, cancel
-from starforge.domain.actions.submit import SubmitStatus, submit
-from starforge.domain.errors import NotFound, UserMistake
+from starforge.domain.actions.submit import MUTATION, SubmitStatus, submit
+from starforge.domain.errors import Conflict, NotFound, UserMistake
 from starforge.domain.names import JobId
 
 
@@ -29,7 +29,9 @@ class JobMutations:
         try:
             done = await context.services.thread(submit, context.ports, input.submission(), context.caller.actor)
         except UserMistake as mistake:
-            return SubmitJobPayload(user_errors=user_errors(mistake, "input"), status=SubmitStatus.REFUSED, job=None)
+            holder = await _holder(context, input) if isinstance(mistake, Conflict) else None
+            errors = user_errors(mistake, "input", workload=holder)
+            return SubmitJobPayload(user_errors=errors, status=SubmitStatus.REFUSED, job=None)
         return SubmitJobPayload(user_errors=[], status=done.status, job=Job.of(done.job))
 
     @strawberry.mutation(
@@ -60,8 +62,20 @@ class JobMutations:
         try:
             status, job = await context.services.thread(cancel, context.ports, JobId(str(id)), wish)
         except UserMistake as mistake:
-            return CancelJobPayload(user_errors=user_errors(mistake), status=CancelStatus.REFUSED, job=None)
+            row = await context.loaders.jobs.load(JobId(str(id)))
+            found = Job.of(row) if row else None
+            errors = user_errors(mistake, workload=found)
+            return CancelJobPayload(user_errors=errors, status=CancelStatus.REFUSED, job=found)
         except NotFound as absent:
             error = InputError(code=UserErrorCode.NOT_FOUND, field=["id"], message=absent.message)
             return CancelJobPayload(user_errors=[error], status=CancelStatus.REFUSED, job=None)
         return CancelJobPayload(user_errors=[], status=status, job=Job.of(job))
+
+
+async def _holder(context: Context, refused: SubmitJobInput) -> Job | None:
+    """The job that was submitted before with the idempotency key."""
+    ports, key = context.ports, refused.idempotency_key or ""
+    project = refused.spec.project or ports.fleet.defaults().project
+    record = await context.services.thread(ports.store.idempotency, project, MUTATION, key)
+    row = await context.loaders.jobs.load(record.job) if record else None
+    return Job.of(row) if row else None

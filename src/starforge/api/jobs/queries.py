@@ -1,5 +1,6 @@
 """What can be read about jobs, and objects by id."""
 
+import asyncio
 from typing import Annotated
 
 import strawberry
@@ -65,7 +66,7 @@ class JobQueries:
     ) -> list[Node | None]:
         if len(ids) > 100:
             raise bad_input(f"`ids` has {len(ids)} entries; 100 are the most.")
-        return [await _node(of_info(info), str(one)) for one in ids]
+        return list(await asyncio.gather(*(_node(of_info(info), str(one)) for one in ids)))
 
     @strawberry.field(description="One job, or null if there is none that the caller may see.")
     async def job(
@@ -115,8 +116,13 @@ async def _job_page(context: Context, which: Which, order: Order, page: PageArgs
     nodes = [Job.of(row) for _, row in found.rows]
     cursors = [row_cursor(key) for key, _ in found.rows]
 
+    counting: list[asyncio.Task[int]] = []
+
     async def count() -> int:
-        return await context.services.thread(store.job_count, which, at_most=TOTAL_COUNT_MAX + 1)
+        if not counting:  # asked once, whichever of the fields that need it are asked for
+            ask = context.services.thread(store.job_count, which, at_most=TOTAL_COUNT_MAX + 1)
+            counting.append(asyncio.create_task(ask))
+        return await counting[0]
 
     return JobConnection(
         count=count,

@@ -1,6 +1,7 @@
 """Jobs live: a snapshot at a position or what came after a cursor, then every change, coalesced to the newest."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
@@ -8,26 +9,22 @@ from typing import Annotated
 import strawberry
 from strawberry import Info, argument
 
-from starforge.api.context import Context, of_info
-from starforge.api.cursors import feed_cursor
+from starforge.api.context import Context, of_subscription
+from starforge.api.cursors import feed_cursor, is_restart, restart_cursor
 from starforge.api.enums import ChangeKind
-from starforge.api.feed.stream import Step, resume_position, steps
+from starforge.api.feed.stream import follow, resume_position
 from starforge.api.feed.types import JobChange
 from starforge.api.inputs import JobFilter
 from starforge.api.jobs.types import Job
 from starforge.domain import job as domain
 from starforge.domain.changes import Aspect
-from starforge.domain.errors import StarForgeError
+from starforge.domain.errors import SnapshotTooLarge
 from starforge.domain.names import JobId
 from starforge.domain.queries import FeedKind, FeedRow, JobOrder, Window
 from starforge.domain.queries import JobFilter as Which
 
 SNAPSHOT_MAX = 1000
 AFTER = "Cursor to resume from, of this subscription or of `feed`; a snapshot comes first if left out."
-
-
-class SnapshotTooLarge(StarForgeError):
-    code = "SNAPSHOT_TOO_LARGE"
 
 
 @strawberry.type
@@ -44,10 +41,11 @@ class JobSubscriptions:
         id: Annotated[strawberry.ID, argument("Opaque id of the job.")],  # noqa: A002
         after: Annotated[str | None, argument(AFTER)] = None,
     ) -> AsyncGenerator[JobChange, None]:
-        context = of_info(info)
+        context = of_subscription(info)
         await context.job(JobId(str(id)))
-        async for change in _changes(context, Which(ids=(JobId(str(id)),)), after):
-            yield change
+        async with aclosing(_changes(context, Which(ids=(JobId(str(id)),)), after)) as changes:
+            async for change in changes:
+                yield change
 
     @strawberry.subscription(
         description=(
@@ -63,29 +61,114 @@ class JobSubscriptions:
         ] = None,
         after: Annotated[str | None, argument(AFTER)] = None,
     ) -> AsyncGenerator[JobChange, None]:
-        async for change in _changes(of_info(info), filter.which() if filter else Which(), after):
-            yield change
+        context, which = of_subscription(info), filter.which() if filter else Which()
+        async with aclosing(_changes(context, which, after)) as changes:
+            async for change in changes:
+                yield change
 
 
 async def _changes(context: Context, which: Which, after: str | None) -> AsyncGenerator[JobChange, None]:
-    position = None if after is None else await resume_position(context.services.hub, after)
-    sent: dict[JobId, int] = {}
-    only = frozenset(which.ids) if which.ids is not None else None
-
-    def wants(row: FeedRow) -> bool:
-        return row.kind is FeedKind.JOB and (only is None or row.job in only)
-
-    snapshot = after is None
-    async for step in steps(context, wants, position, coalesce=True):
-        context.renew()
-        if snapshot:
-            snapshot = False
-            for row in await _matching(context, which):
-                sent[row.id] = row.revision
-                yield _change(step.position, ChangeKind.SNAPSHOT, row, datetime.now(UTC), frozenset())
-        change = await _told(context, which, step, sent)
-        if change:
+    position = None
+    if after is not None and not is_restart(after):
+        position = await resume_position(context.services.hub, after)
+    jobs = _Jobs(context, which, resumed=position is not None)
+    async with aclosing(follow(context, jobs, position)) as changes:
+        async for change in changes:
             yield change
+
+
+class _Jobs:
+    """Tells of jobs that match a filter, and of those that no longer do: each revision once, the newest always."""
+
+    coalesce = True
+
+    def __init__(self, context: Context, which: Which, *, resumed: bool) -> None:
+        self._context = context
+        self._which = which
+        self._only = frozenset(which.ids) if which.ids is not None else None
+        self._projects = frozenset(which.projects) if which.projects is not None else None
+        self._filters = which != Which(ids=which.ids)
+        self._resumed = resumed
+        self._ahead: dict[JobId, int] = {}
+        """Revisions that were sent before the row that tells of them came."""
+        self._held: dict[JobId, bool] = {}
+        """Jobs that the client holds, or does not; of others, after a resume, nobody knows."""
+
+    def wants(self, row: FeedRow) -> bool:
+        return (
+            row.kind is FeedKind.JOB
+            and (self._only is None or row.job in self._only)
+            and (self._projects is None or row.project in self._projects)
+        )
+
+    async def snapshot(self, position: int) -> Sequence[JobChange]:
+        rows = await _matching(self._context, self._which)
+        for row in rows:
+            self._ahead[row.id] = row.revision
+            self._hold(row.id)
+        at, last = datetime.now(UTC), len(rows) - 1
+        return [
+            _change(feed_cursor(position) if index == last else restart_cursor(), ChangeKind.SNAPSHOT, row, at)
+            for index, row in enumerate(rows)
+        ]
+
+    async def tell(self, rows: Sequence[FeedRow]) -> Sequence[JobChange]:
+        self._context.renew()
+        new = [(row, row.job) for row in rows if row.job and not self._was_sent(row, row.revision)]
+        found = await self._read([job for _, job in new]) if new else {}
+        told = (self._tell_one(row, job, *found[job]) for row, job in new)
+        return [change for change in told if change]
+
+    def bookmark(self, position: int) -> JobChange:
+        return bookmark(position)
+
+    async def _read(self, jobs: Sequence[JobId]) -> dict[JobId, tuple[domain.Job | None, bool]]:
+        """Each job as it is now, and whether it matches."""
+        ids = list(dict.fromkeys(jobs))
+        if not self._filters:
+            rows = await self._context.loaders.jobs.load_many(ids)
+            return {id_: (row, row is not None) for id_, row in zip(ids, rows, strict=True)}
+        one_page = replace(self._which, ids=tuple(ids)), JobOrder(), Window(len(ids))
+        page = await self._context.services.thread(self._context.ports.store.job_page, *one_page)
+        matching: dict[JobId, tuple[domain.Job | None, bool]] = {row.id: (row, True) for _, row in page.rows}
+        others = [id_ for id_ in ids if id_ not in matching and self._may_hold(id_)]
+        rest = await self._context.loaders.jobs.load_many(others)
+        return (
+            dict.fromkeys(ids, (None, False))
+            | matching
+            | {id_: (row, False) for id_, row in zip(others, rest, strict=True)}
+        )
+
+    def _tell_one(self, row: FeedRow, id_: JobId, job: domain.Job | None, matches: bool) -> JobChange | None:
+        revision = job.revision if job else row.revision
+        if self._was_sent(row, revision) or not (matches or self._may_hold(id_)):
+            return None
+        if revision > row.revision:
+            self._ahead[id_] = revision
+        (self._hold if matches else self._let_go)(id_)
+        kind = ChangeKind.UPDATED if matches else ChangeKind.REMOVED
+        return _change(feed_cursor(row.position), kind, job, row.at, row.aspects, job_id=id_)
+
+    def _was_sent(self, row: FeedRow, revision: int) -> bool:
+        if row.job is None:
+            return True
+        sent = self._ahead.get(row.job, -1)
+        if sent <= row.revision:
+            self._ahead.pop(row.job, None)
+        return revision <= sent
+
+    def _may_hold(self, job: JobId) -> bool:
+        return self._held.get(job, self._resumed) if self._filters else True
+
+    def _hold(self, job: JobId) -> None:
+        if self._filters:
+            self._held[job] = True
+
+    def _let_go(self, job: JobId) -> None:
+        if self._filters and self._resumed:
+            self._held[job] = False
+        else:
+            self._held.pop(job, None)
 
 
 async def _matching(context: Context, which: Which) -> list[domain.Job]:
@@ -101,39 +184,26 @@ async def _matching(context: Context, which: Which) -> list[domain.Job]:
         after = page.rows[-1][0]
 
 
-async def _told(context: Context, which: Which, step: Step, sent: dict[JobId, int]) -> JobChange | None:
-    """The change to send for a step; None for a revision that was sent before."""
-    if step.row is None or step.row.job is None:
-        return bookmark(step.position)
-    row = await context.job(step.row.job)
-    if row.revision <= sent.get(row.id, -1):
-        return None
-    matches = await _matches(context, which, row)
-    sent[row.id] = row.revision
-    kind = ChangeKind.UPDATED if matches else ChangeKind.REMOVED
-    return _change(step.position, kind, row, step.row.at, step.row.aspects)
-
-
-async def _matches(context: Context, which: Which, row: domain.Job) -> bool:
-    if which == Which() or which == Which(ids=which.ids):
-        return True
-    one = replace(which, ids=(row.id,))
-    return bool(await context.services.thread(context.ports.store.job_count, one, at_most=1))
-
-
-def _change(position: int, kind: ChangeKind, row: domain.Job, at: datetime, aspects: frozenset[Aspect]) -> JobChange:
+def _change(
+    cursor: str,
+    kind: ChangeKind,
+    row: domain.Job | None,
+    at: datetime,
+    aspects: frozenset[Aspect] = frozenset(),
+    *,
+    job_id: JobId | None = None,
+) -> JobChange:
+    id_ = row.id if row else job_id
     return JobChange(
-        cursor=feed_cursor(position),
+        cursor=cursor,
         kind=kind,
         at=at,
-        job_id=strawberry.ID(row.id),
-        job=Job.of(row),
+        job_id=strawberry.ID(id_) if id_ else None,
+        job=Job.of(row) if row else None,
         aspects=sorted(aspects),
     )
 
 
 def bookmark(position: int) -> JobChange:
     """A step that says only that everything up to `position` was told."""
-    return JobChange(
-        cursor=feed_cursor(position), kind=ChangeKind.BOOKMARK, at=datetime.now(UTC), job_id=None, job=None, aspects=[]
-    )
+    return _change(feed_cursor(position), ChangeKind.BOOKMARK, None, datetime.now(UTC))

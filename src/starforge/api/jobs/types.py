@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import Annotated, Self
 
 import strawberry
 from strawberry import Info, argument
@@ -11,7 +11,7 @@ from starforge.api import ids
 from starforge.api.capsules.types import Capsule
 from starforge.api.context import of_info
 from starforge.api.enums import MetricBucket
-from starforge.api.interfaces import Node, Workload
+from starforge.api.interfaces import LazyEvents, Node, Workload, workload_events
 from starforge.api.jobs.cluster import Pod, PodCounts, Pool, RayJob, Teardown
 from starforge.api.jobs.metrics import metric_series
 from starforge.api.jobs.progress import MetricSeries, Progress
@@ -28,11 +28,7 @@ from starforge.domain.names import JobId, RunKey
 from starforge.domain.observation import PodPhase
 from starforge.domain.timeline import Action
 
-if TYPE_CHECKING:
-    from starforge.api.events.types import EventConnection
-
 TOTAL_COUNT_MAX = 10_000
-LazyEvents = Annotated["EventConnection", strawberry.lazy("starforge.api.events.types")]
 
 
 @strawberry.type(description="One run of a job, on a Ray cluster of its own.")
@@ -100,6 +96,16 @@ class Attempt(Node):
 )
 class Job(Workload):
     row: strawberry.Private[domain.Job]
+    gpus: int = strawberry.field(description="GPUs all its pools ask for together, logical ones included.")
+    ended: bool = strawberry.field(description="Whether it is in an end state.")
+    released_at: datetime | None = strawberry.field(
+        description="When the last of the current attempt's cluster objects was seen to be gone; null until then."
+    )
+    clocks: list[Clock] = strawberry.field(description="Its clocks with their due times: queue, pre-running, active.")
+    events: LazyEvents = strawberry.field(
+        description="Its timeline: our events and Kubernetes Events in one, oldest first; take `last` for the newest.",
+        resolver=workload_events,
+    )
     priority: int = strawberry.field(description="Priority, -100 to 100, higher first.")
     state: JobState = strawberry.field(
         description=("Where the current attempt is; it leaves an end state only when the job is retried.")
@@ -279,7 +285,7 @@ class Job(Workload):
         return [LogSource.of(source) for source in sources[:1000]]
 
     def _run(self, attempt: int | None) -> RunKey:
-        return RunKey(self.row.id, attempt or self.row.attempt.number)
+        return RunKey(self.row.id, self.row.attempt.number if attempt is None else attempt)
 
     @classmethod
     def of(cls, row: domain.Job) -> Self:

@@ -1,6 +1,7 @@
 """Log lines live: each once and in order, from rows or archive, until the log is closed."""
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -8,7 +9,7 @@ import strawberry
 from strawberry import Info, argument
 
 from starforge.api import ids
-from starforge.api.context import Context, of_info
+from starforge.api.context import Context, of_subscription
 from starforge.api.cursors import line_cursor, read_line_cursor
 from starforge.api.enums import ChangeKind
 from starforge.api.feed.listener import Listener
@@ -18,6 +19,7 @@ from starforge.api.logs.pages import LINES_MAX, find_source, read_lines
 from starforge.api.logs.types import LogLine, LogSource
 from starforge.api.paging import bad_input
 from starforge.domain import logs
+from starforge.domain.changes import Aspect
 from starforge.domain.logs import DRIVER, LogState
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.queries import FeedKind, FeedRow
@@ -57,42 +59,48 @@ class LogSubscriptions:
             int | None, argument("Start this many lines before the end, 0 to 1,000; not together with `after`.")
         ] = None,
     ) -> AsyncGenerator[LogChunk, None]:
-        context = of_info(info)
+        context = of_subscription(info)
         job = await context.job(JobId(str(id)))
-        run = RunKey(job.id, attempt or job.attempt.number)
-        async for chunk in _follow(context, run, source or DRIVER, after, tail):
-            yield chunk
+        if attempt is not None and attempt < 1:
+            raise bad_input(f"`attempt` counts from 1, so it can't be {attempt}.")
+        run = RunKey(job.id, job.attempt.number if attempt is None else attempt)
+        async with aclosing(_follow(context, run, source or DRIVER, after, tail)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
 
 async def _follow(
     context: Context, run: RunKey, key: str, after: str | None, tail: int | None
 ) -> AsyncGenerator[LogChunk, None]:
     log = ids.log(run, key)
+    source: logs.LogSource | None = None
+    number = await _first(context, run, key, read_line_cursor(after, log), tail)
     listener = Listener(lambda row: _concerns(row, run, key), coalesce=True)
     leave = context.services.hub.listen(listener)
     try:
-        number = await _first(context, run, key, read_line_cursor(after, log), tail)
         while True:
             context.renew()
+            # Looked at before the log: once nothing more comes, no line can have come in between.
+            is_over = source is None and await _is_over(context, run)
             source = await find_source(context, run, key)
             while source and number < source.lines:
                 lines = await _some(context, run, key, number + 1, source.lines)
                 number = lines[-1].number
                 yield _chunk(log, number, source, lines)
-            if await _is_over(context, run, source):
+            if is_over if source is None else source.state is not LogState.OPEN:
                 yield _chunk(log, number, source, [], end=True)
                 return
-            if await listener.next(BOOKMARK_S) is None:
+            if not await listener.take(BOOKMARK_S):
                 yield _chunk(log, number, source, None)
     finally:
         leave()
 
 
 def _concerns(row: FeedRow, run: RunKey, key: str) -> bool:
-    """Whether a row tells of this log, or of its job, whose end is the end of a log that never came to be."""
+    """Whether a row tells of this log, or of the end of its job, which is the end of a log that never came to be."""
     if row.kind is FeedKind.LOG:
         return row.subject == f"{run} {key}"
-    return row.kind is FeedKind.JOB and row.job == run.job
+    return row.kind is FeedKind.JOB and row.job == run.job and Aspect.STATE in row.aspects
 
 
 async def _first(context: Context, run: RunKey, key: str, after: int | None, tail: int | None) -> int:
@@ -116,9 +124,8 @@ async def _some(context: Context, run: RunKey, key: str, first: int, last: int) 
     return lines
 
 
-async def _is_over(context: Context, run: RunKey, source: logs.LogSource | None) -> bool:
-    if source is not None:
-        return source.state is not LogState.OPEN
+async def _is_over(context: Context, run: RunKey) -> bool:
+    """Whether nothing more can come of an attempt."""
     job = await context.job(run.job)
     return job.attempt.number > run.attempt or job.ended
 

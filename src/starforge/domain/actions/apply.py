@@ -38,16 +38,24 @@ def load(ports: Ports, job: JobId) -> Job:
     return found
 
 
-def guarded(ports: Ports, job: JobId, decide: Callable[[Job], Changes | None]) -> Job:
-    """Load, decide and apply, again whenever somebody else changed the job first; returns the job as decided on."""
+def guarded(
+    ports: Ports, job: JobId, decide: Callable[[Job], Changes | None], lease: Lease | None = None
+) -> Job:
+    """Load, decide and apply, again whenever somebody else changed the job first; returns the job as it is then.
+
+    StaleRevision if `lease` has passed to somebody else.
+    """
+    found = load(ports, job)
     for _ in range(GUARD_TRIES):
-        found = load(ports, job)
         changes = decide(found)
         if changes is None:
             return found
         try:
-            apply(ports, changes)
+            apply(ports, changes, lease)
         except StaleRevision:
+            before, found = found, load(ports, job)
+            if lease and found.revision == before.revision:
+                raise
             continue
         return load(ports, job)
     raise StaleRevision(f"{job} was changed by others {GUARD_TRIES} times while it was being changed; try again.")

@@ -1,6 +1,6 @@
 """Keeps the logs of an attempt: closes them, stores them as objects with a manifest, reads them back."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -10,6 +10,7 @@ from starforge.domain.job import Job, JobState, LogArchive, end
 from starforge.domain.jobspec import canonical
 from starforge.domain.logs import DRIVER, LogGap, LogKind, LogSource, LogState, checksum, text_of
 from starforge.domain.names import RunKey
+from starforge.domain.news import Reading
 from starforge.domain.ports import Ports
 from starforge.domain.queries import LogRange
 from starforge.domain.reason import ReasonCode, reason
@@ -24,7 +25,7 @@ _PAGE = 5000
 def archive(ports: Ports, lease: Lease) -> None:
     """ARCHIVE: close every log as soon as the driver's is whole, let the cluster go, then store and verify the logs."""
     job = load(ports, lease.command.run.job)
-    if job.state is not JobState.FINISHING or job.run != lease.command.run:
+    if job.state is not JobState.FINISHING or job.run != lease.command.run or job.attempt.logs_archived_at:
         return apply(ports, Changes(done=True), lease)
     sources = list(ports.store.log_sources([job.run]).get(job.run, ()))
     if _driver_is_awaited(job, sources, ports.now()):
@@ -61,11 +62,7 @@ def _close(ports: Ports, job: Job) -> list[LogSource]:
         if found.run != job.run or teardown is None or teardown.state is not TeardownState.AWAITING_ARCHIVE:
             return None
         sources = ports.store.log_sources([job.run]).get(job.run, ())
-        open_ones = [source for source in sources if source.state is LogState.OPEN]
-        changes = Changes(
-            logs=[LogWrite(_closed(source, found, at)) for source in open_ones],
-            commands=[command(ports, CommandKind.TEARDOWN, found)],
-        )
+        changes = Changes(logs=_closings(sources, found, at), commands=[command(ports, CommandKind.TEARDOWN, found)])
         deleting = replace(teardown, state=TeardownState.DELETING)
         after = found.with_attempt(replace(found.attempt, teardown=deleting))
         write(changes, found, after, at, ports.random, Aspect.LOGS)
@@ -75,11 +72,23 @@ def _close(ports: Ports, job: Job) -> list[LogSource]:
     return list(ports.store.log_sources([job.run]).get(job.run, ()))
 
 
-def _closed(source: LogSource, job: Job, at: datetime) -> LogSource:
-    if source.kind is not LogKind.DRIVER or job.attempt.exited_at:
-        return replace(source, state=LogState.CLOSED, closed_at=at)
+def _closings(sources: Sequence[LogSource], job: Job, at: datetime) -> list[LogWrite]:
+    """Every open log closed, the driver's last, as it gets what the others hold of its unfinished line."""
+    reading = Reading({source.key: source for source in sources}, trusts=lambda nonce: False)
+    for source in sources:
+        if source.key != DRIVER:
+            reading.close(source.key, at)
+    if job.attempt.started_at:
+        reading.sources.setdefault(DRIVER, LogSource(job.run, DRIVER, LogKind.DRIVER))
+    reading.close(DRIVER, at)
+    if DRIVER in reading.touched and not job.attempt.exited_at:
+        reading.sources[DRIVER] = _truncated(reading.sources[DRIVER])
+    return [LogWrite(reading.sources[key], tuple(reading.lines.get(key, ()))) for key in sorted(reading.touched)]
+
+
+def _truncated(source: LogSource) -> LogSource:
     gap = LogGap(source.lines, "The end of the log could not be had: the head's log ended before the command's did.")
-    return replace(source, state=LogState.TRUNCATED, closed_at=at, gaps=(*source.gaps, gap))
+    return replace(source, state=LogState.TRUNCATED, gaps=(*source.gaps, gap))
 
 
 def _pages(ports: Ports, source: LogSource) -> Iterator[bytes]:

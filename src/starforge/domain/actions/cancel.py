@@ -11,6 +11,7 @@ from starforge.domain.job import Actor, Cancellation, Ending, Job, JobOutcome, J
 from starforge.domain.names import JobId
 from starforge.domain.ports import Ports, StopAnswer
 from starforge.domain.reason import Reason, ReasonCode, reason
+from starforge.domain.spec_rules import storable
 from starforge.domain.telling import write
 from starforge.domain.timeline import Action, ActionRequested, CommandKind, Entry, Severity
 
@@ -52,6 +53,8 @@ def _check(wish: Wish) -> None:
         problems.append(Problem("OUT_OF_RANGE", ("graceSeconds",), "graceSeconds must be 0 to 3,600."))
     if wish.note is not None and len(wish.note) > 500:
         problems.append(Problem("TOO_LARGE", ("note",), "A note has at most 500 characters."))
+    if not storable(wish.note or ""):
+        problems.append(Problem("INVALID", ("note",), "A note can't hold a NUL or half a character."))
     if problems:
         raise WrongState(problems)
 

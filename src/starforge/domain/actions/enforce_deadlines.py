@@ -1,22 +1,28 @@
 """Ends what has outlived its clocks; safe for any number of workers at the same time."""
 
+import logging
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from starforge.domain import deadlines
-from starforge.domain.actions.apply import command, guarded
+from starforge.domain.actions.apply import command, guarded, load
 from starforge.domain.actions.cancel import end_now
 from starforge.domain.changes import Changes
 from starforge.domain.deadlines import Clock, ClockKind
+from starforge.domain.errors import FleetUnavailable
 from starforge.domain.job import Ending, Job, JobOutcome, JobState, finish
 from starforge.domain.names import JobId
+from starforge.domain.observation import RunSeen
 from starforge.domain.ports import Ports
 from starforge.domain.reason import Evidence, EvidenceSource, Reason, ReasonCode, reason
 from starforge.domain.telling import write
 from starforge.domain.timeline import CommandKind
+from starforge.domain.verdict import judge
 
 BATCH = 200
 OUTAGE_GRACE = timedelta(seconds=60)
+LATE = timedelta(seconds=30)
+_log = logging.getLogger(__name__)
 _CODES = {
     ClockKind.QUEUE: ReasonCode.QUEUE_DEADLINE,
     ClockKind.PRE_RUNNING: ReasonCode.PRERUNNING_DEADLINE,
@@ -33,20 +39,56 @@ def enforce_deadlines(ports: Ports) -> int:
 
 
 def enforce(ports: Ports, job: JobId) -> None:
-    """End one job if its grace or one of its clocks is over; a fleet that can't be heard gives a grace first."""
-    found = ports.store.job(job)
-    if found and found.attempt.ending and found.attempt.ending.grace_until <= ports.now():
+    """End one job if its grace or one of its clocks is over.
+
+    There is a grace first if the fleet can't be asked, or if we were away ourselves.
+    """
+    found = load(ports, job)
+    if found.attempt.ending and found.attempt.ending.grace_until <= ports.now():
         return end_now(ports, job)
-    guarded(ports, job, lambda found: _clock_over(ports, found))
+    if not _is_over(found, ports.now()):
+        return None
+    heard = _look(ports, found)
+    guarded(ports, job, lambda found: _clock_over(ports, found, heard=heard))
 
 
-def _clock_over(ports: Ports, job: Job) -> Changes | None:
+def _is_over(job: Job, at: datetime) -> bool:
+    return bool(deadlines.overdue(job.attempt.clocks, at)) and not job.decided and job.attempt.ending is None
+
+
+def _look(ports: Ports, job: Job) -> bool:
+    """Take in how a run is right now, as the watch may lag behind; False if the fleet can't be asked."""
+    if job.attempt.launched_at is None:
+        return True
+    try:
+        seen = ports.fleet.look(job.run)
+    except FleetUnavailable as outage:
+        _log.warning("a clock of %s is over, but %s", job.run, outage)
+        return False
+    guarded(ports, job.id, lambda found: _judged(ports, found, seen))
+    return True
+
+
+def _judged(ports: Ports, job: Job, seen: RunSeen) -> Changes | None:
     at = ports.now()
-    clock = deadlines.overdue(job.attempt.clocks, at)
-    if clock is None or job.decided or job.attempt.ending:
+    after = judge(job, seen, None, at)
+    if after.state is job.state:
         return None
     changes = Changes()
-    if job.attempt.stale_since:
+    write(changes, job, after, at, ports.random)
+    if after.decided:
+        changes.commands.append(command(ports, CommandKind.ARCHIVE, job))
+    return changes
+
+
+def _clock_over(ports: Ports, job: Job, *, heard: bool) -> Changes | None:
+    at = ports.now()
+    clock = deadlines.overdue(job.attempt.clocks, at)
+    if clock is None or not _is_over(job, at):
+        return None
+    changes = Changes()
+    late = clock.due_at is not None and at - clock.due_at > LATE
+    if late or not heard or job.attempt.stale_since:
         clocks = deadlines.grace(job.attempt.clocks, clock.kind, at + OUTAGE_GRACE)
         write(changes, job, job.with_attempt(replace(job.attempt, clocks=clocks)), at, ports.random)
         return changes

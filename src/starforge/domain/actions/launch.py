@@ -4,13 +4,13 @@ import hashlib
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from starforge.domain.actions.apply import apply, command, load
+from starforge.domain.actions.apply import apply, command, guarded, load
 from starforge.domain.capsule import capsule_key
 from starforge.domain.changes import CapsuleRecord, Changes, Lease
 from starforge.domain.deadlines import ClockKind
-from starforge.domain.errors import Defect, FleetRefused, StaleRevision
+from starforge.domain.errors import Defect, FleetRefused
 from starforge.domain.job import Job, JobOutcome, JobState, RunIdentity, advance, finish
-from starforge.domain.names import RunKey, run_name
+from starforge.domain.names import JobId, RunKey, run_name
 from starforge.domain.ports import Audience, LaunchOrder, Ports
 from starforge.domain.reason import Reason
 from starforge.domain.telling import write
@@ -28,7 +28,7 @@ def launch(ports: Ports, lease: Lease) -> None:
         identity = ports.fleet.launch(_order(ports, job, nonce))
     except FleetRefused as refused:
         return _refuse(ports, job, refused.reason, lease)
-    _launched(ports, job, identity, lease)
+    _launched(ports, job.id, identity, lease)
 
 
 def nonce_hash(nonce: str) -> str:
@@ -74,20 +74,16 @@ def _claim_until(job: Job, now: datetime, longest_s: float) -> datetime:
     return now + timedelta(seconds=min(limit + 600 if limit else longest_s, longest_s))
 
 
-def _launched(ports: Ports, job: Job, identity: RunIdentity, lease: Lease) -> None:
-    while True:
+def _launched(ports: Ports, job: JobId, identity: RunIdentity, lease: Lease) -> None:
+    def decide(found: Job) -> Changes:
         at = ports.now()
         changes = Changes(done=True)
-        if not job.decided:
-            known = job.with_attempt(replace(job.attempt, run=identity))
-            write(changes, job, advance(known, JobState.PENDING, at), at, ports.random)
-        try:
-            return apply(ports, changes, lease)
-        except StaleRevision:
-            fresh = load(ports, job.id)
-            if fresh.revision == job.revision:
-                raise
-            job = fresh
+        if not found.decided:
+            known = found.with_attempt(replace(found.attempt, run=identity))
+            write(changes, found, advance(known, JobState.PENDING, at), at, ports.random)
+        return changes
+
+    guarded(ports, job, decide, lease)
 
 
 def _refuse(ports: Ports, job: Job, why: Reason, lease: Lease) -> None:

@@ -18,7 +18,7 @@ from starforge.domain.ports import Ports, Resume
 from starforge.domain.teardown import TeardownState
 from starforge.domain.telling import aspects, write
 from starforge.domain.timeline import CommandKind
-from starforge.domain.verdict import judge
+from starforge.domain.verdict import hold, judge
 
 PROGRESS_EVERY = timedelta(seconds=1)
 SEEN_EVERY = timedelta(seconds=10)
@@ -57,6 +57,7 @@ class Observer:
         now = self.ports.now()
         for run in [run for run in self._untold if now - self._told[run] >= PROGRESS_EVERY]:
             self._untold.discard(run)
+            self._told[run] = now
             job = self.ports.store.job(run.job)
             if job and job.run == run and not job.decided:
                 changes = Changes()
@@ -103,19 +104,17 @@ class Observer:
         reading = Reading({one.key: one for one in known.sources.get(news.run, ())}, _trusted(before))
         job, also = self._logs(changes, news, before, reading, at), set[Aspect]()
         changes.extend(kubernetes_entry(event) for event in news.events)
-        if news.seen:
-            pods = known.pods.get(news.run, ())
-            also |= self._pods(changes, news.seen, pods, at)
-            waits_for = holds(_alive(news.seen), map(kubernetes_entry, news.events), at)
-            job = judge(job, news.seen, waits_for, at)
+        pods = known.pods.get(news.run, ())
+        if news.newest:
+            also |= self._pods(changes, news.newest, pods, at)
+        job = _judged(job, news, pods, at)
         if reading.touched:
             also |= self._opened(reading, known.sources.get(news.run, ()))
         self._tell(changes, before, job, also, at)
-        self._follow_up(changes, before, job, news.seen, reading)
+        self._follow_up(changes, before, job, news.newest, reading)
 
     def _logs(self, changes: Changes, news: News, job: Job, reading: Reading, at: datetime) -> Job:
-        for seen in news.logs:
-            reading.take(seen, at)
+        reading.read(news.logs if _takes_lines(job) else (), at)
         job, points = heed(job, reading.messages, at)
         if job.attempt.exited_at:
             reading.close(DRIVER, at)
@@ -142,7 +141,7 @@ class Observer:
         last = self._told.get(after.run)
         if told == {Aspect.PROGRESS} and last and at - last < PROGRESS_EVERY:
             self._untold.add(after.run)
-            changes.job(after)
+            changes.job(replace(after, updated_at=max(at, after.updated_at)))
             return
         if Aspect.PROGRESS in told:
             self._told[after.run] = at
@@ -168,8 +167,22 @@ def _newsworthy(before: Job, after: Job) -> bool:
     return old.observed_at is None or (new.observed_at or old.observed_at) - old.observed_at >= SEEN_EVERY
 
 
-def _alive(seen: RunSeen) -> Sequence[PodView]:
-    return [pod for pod in seen.pods if not pod.gone_at]
+def _judged(job: Job, news: News, known: Sequence[PodView], at: datetime) -> Job:
+    """The job after every picture in turn, so that no state is missed that came and went within a batch."""
+    for seen in news.pictures[:-1]:
+        job = judge(job, seen, None, at)
+    pods = news.newest.pods if news.newest else known
+    alive = [pod for pod in pods if not pod.gone_at]
+    waits_for = holds(alive, map(kubernetes_entry, news.events), at, job.attempt.reason)
+    if news.newest:
+        return judge(job, news.newest, waits_for, at)
+    return hold(job, waits_for) if news.events else job
+
+
+def _takes_lines(job: Job) -> bool:
+    """Whether its logs are open still: once they are being stored, what comes late would not be in the archive."""
+    teardown = job.attempt.teardown
+    return teardown is None or teardown.state is TeardownState.AWAITING_ARCHIVE
 
 
 def _deleting(job: Job) -> bool:

@@ -48,6 +48,10 @@ def _code(ports: Ports, job: Job, scratch: Path) -> PackedCode:
         code = ports.packer.open_code(_fetched(ports, job, scratch))
         _same_digest(job, code)
     ports.objects.put(code_key(code.digest), code.archive, only_new=True)
+    apply(ports, Changes(code=[CodeRecord(code.digest, len(code.files), code.bytes, code.transport_sha256)]))
+    announced = ports.store.upload(code.digest)
+    if announced:
+        ports.objects.delete(upload_key(announced.transport_sha256))
     return code
 
 
@@ -55,16 +59,22 @@ def _fetched(ports: Ports, job: Job, scratch: Path) -> Path:
     archive = scratch / "code.zip"
     if job.code is None:
         raise CodeRefused([Problem("CODE_NOT_FOUND", ("code",), "The job has no code; submit it again.")])
-    if ports.store.code(job.code):
-        ports.objects.fetch(code_key(job.code), archive)
-        return archive
     announced = ports.store.upload(job.code)
+    sent = [upload_key(announced.transport_sha256)] if announced else []
+    # Twice under its own key: between two looks, another job may have verified it and removed what was sent.
+    for key in (code_key(job.code), *sent, code_key(job.code)):
+        if _was_fetched(ports, key, archive):
+            return archive
+    message = f"Code {job.code} was announced but never sent; send it and submit the job again."
+    raise CodeRefused([Problem("CODE_NOT_FOUND", ("code",), message)])
+
+
+def _was_fetched(ports: Ports, key: str, into: Path) -> bool:
     try:
-        ports.objects.fetch(upload_key(announced.transport_sha256 if announced else ""), archive)
+        ports.objects.fetch(key, into)
     except NotFound:
-        message = f"Code {job.code} was announced but never sent; send it and submit the job again."
-        raise CodeRefused([Problem("CODE_NOT_FOUND", ("code",), message)]) from None
-    return archive
+        return False
+    return True
 
 
 def _same_digest(job: Job, code: PackedCode) -> None:
@@ -105,16 +115,12 @@ def _record(ports: Ports, code: PackedCode, capsule: PackedCapsule, size: int, s
 def _finish(ports: Ports, job: Job, code: PackedCode, record: CapsuleRecord, lease: Lease) -> None:
     at = ports.now()
     changes = Changes(done=True)
-    changes.code.append(CodeRecord(code.digest, len(code.files), code.bytes, code.transport_sha256))
     changes.capsules.append(record)
     changes.drop_inline.append(job.id)
     after = replace(move(job, JobState.LAUNCHING, at), code=code.digest, capsule=record.digest)
     write(changes, job, after, at, ports.random)
     changes.commands.append(command(ports, CommandKind.LAUNCH, job))
     apply(ports, changes, lease)
-    announced = ports.store.upload(code.digest)
-    if announced:
-        ports.objects.delete(upload_key(announced.transport_sha256))
 
 
 def _refuse(ports: Ports, job: Job, refused: CodeRefused, lease: Lease) -> None:

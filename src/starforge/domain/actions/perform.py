@@ -5,20 +5,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from starforge.domain.actions.apply import apply, command, guarded
+from starforge.domain.actions.apply import apply, guarded
 from starforge.domain.actions.archive import archive
 from starforge.domain.actions.cancel import stop
+from starforge.domain.actions.give_up import failure, give_up
 from starforge.domain.actions.launch import launch
 from starforge.domain.actions.package import package
 from starforge.domain.actions.teardown import teardown
 from starforge.domain.changes import Changes, Command, Lease, Retry
 from starforge.domain.errors import FleetUnavailable, ObjectStoreUnavailable, Outside, StaleRevision, StoreUnavailable
-from starforge.domain.job import Job, JobOutcome, JobState, finish
+from starforge.domain.job import Job, JobState
 from starforge.domain.names import CommandId
 from starforge.domain.ports import Ports
 from starforge.domain.reason import Reason, ReasonCode, keep_since, reason
 from starforge.domain.telling import write
-from starforge.domain.timeline import CommandFailed, CommandKind, Entry, Severity
+from starforge.domain.timeline import CommandKind, Entry
 
 LEASE_S = 150.0
 PARK_AFTER = 8
@@ -30,6 +31,12 @@ ACTIONS: Mapping[CommandKind, Callable[[Ports, Lease], None]] = {
     CommandKind.CANCEL: stop,
     CommandKind.ARCHIVE: archive,
     CommandKind.TEARDOWN: teardown,
+}
+
+
+_HELD_IN = {
+    CommandKind.PACKAGE: (JobState.SUBMITTED, JobState.PACKAGING),
+    CommandKind.LAUNCH: (JobState.LAUNCHING,),
 }
 
 
@@ -52,11 +59,27 @@ def perform(ports: Ports, which: CommandId) -> bool:
     return True
 
 
+def _failed(ports: Ports, lease: Lease, error: str) -> None:
+    """A defect of ours: try again some times, then give up."""
+    tries = lease.command.tries
+    if tries < PARK_AFTER:
+        retry = Retry(ports.now() + timedelta(seconds=backoff_s(tries)), error)
+        return _again(ports, lease, retry, failure(ports, lease.command, error))
+    try:
+        give_up(ports, lease, error, again_s=backoff_s(tries))
+    except StaleRevision:
+        _taken_over(lease)
+
+
 def _again(ports: Ports, lease: Lease, retry: Retry, entry: Entry | None = None) -> None:
     try:
         apply(ports, Changes(retry=retry, entries=[entry] if entry else []), lease)
     except StaleRevision:
-        _log.info("command %s of %s was taken over by another worker", lease.command.kind, lease.command.run)
+        _taken_over(lease)
+
+
+def _taken_over(lease: Lease) -> None:
+    _log.info("command %s of %s was taken over by another worker", lease.command.kind, lease.command.run)
 
 
 def backoff_s(tries: int) -> float:
@@ -67,13 +90,14 @@ def backoff_s(tries: int) -> float:
 def _outside(ports: Ports, lease: Lease, outside: Outside) -> None:
     """Something outside can't be asked: the job waits, says so, and goes on when it is back, however long it takes."""
     _log.warning("command %s of %s waits: %s", lease.command.kind, lease.command.run, outside)
-    guarded(ports, lease.command.run.job, lambda job: _explained(ports, job, outside))
-    retry = Retry(ports.now() + timedelta(seconds=backoff_s(lease.command.tries)), outside.message)
-    _again(ports, lease, retry, _entry(ports, lease.command, outside.message) if lease.command.tries == 1 else None)
+    what = lease.command
+    guarded(ports, what.run.job, lambda job: _explained(ports, job, what, outside))
+    retry = Retry(ports.now() + timedelta(seconds=backoff_s(what.tries)), outside.message)
+    _again(ports, lease, retry, failure(ports, what, outside.message) if what.tries == 1 else None)
 
 
-def _explained(ports: Ports, job: Job, outside: Outside) -> Changes | None:
-    if job.decided or job.state is JobState.RUNNING:
+def _explained(ports: Ports, job: Job, what: Command, outside: Outside) -> Changes | None:
+    if what.kind not in _HELD_IN or job.state not in _HELD_IN[what.kind] or job.run != what.run:
         return None
     at = ports.now()
     why = keep_since(_outage(outside, ports), job.attempt.reason)
@@ -89,33 +113,3 @@ def _outage(outside: Outside, ports: Ports) -> Reason:
     elif isinstance(outside, ObjectStoreUnavailable):
         code = ReasonCode.OBJECT_STORE_UNAVAILABLE
     return reason(code, outside.message, ports.now(), advice="It goes on by itself as soon as it can be reached.")
-
-
-def _entry(ports: Ports, what: Command, error: str, *, parked: bool = False) -> Entry:
-    at = ports.now()
-    after = "was given up" if parked else "is tried again"
-    severity = Severity.ERROR if parked else Severity.WARNING
-    detail = CommandFailed(what.kind, what.tries, parked)
-    return Entry(f"event-{what.id}", what.run, severity, f"{what.kind} {after}: {error}", at, at, detail, what.tries)
-
-
-def _failed(ports: Ports, lease: Lease, error: str) -> None:
-    """A defect of ours: try again some times, then park the command and end its job with a reason."""
-    what = lease.command
-    if what.tries < PARK_AFTER:
-        retry = Retry(ports.now() + timedelta(seconds=backoff_s(what.tries)), error)
-        return _again(ports, lease, retry, _entry(ports, what, error))
-    apply(ports, Changes(park=error, entries=[_entry(ports, what, error, parked=True)]), lease)
-    guarded(ports, what.run.job, lambda job: _given_up(ports, job, what, error))
-
-
-def _given_up(ports: Ports, job: Job, what: Command, error: str) -> Changes | None:
-    if job.decided or job.run != what.run:
-        return None
-    at = ports.now()
-    message = f"StarForge failed {what.tries} times to {what.kind.lower()} it ({error}); quote {what.id}."
-    why = reason(ReasonCode.INTERNAL, message, at, advice="Tell the people who run StarForge.")
-    changes = Changes()
-    write(changes, job, finish(job, JobOutcome.FAILED, why, at), at, ports.random)
-    changes.commands.append(command(ports, CommandKind.ARCHIVE, job))
-    return changes

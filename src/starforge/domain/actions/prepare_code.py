@@ -12,7 +12,7 @@ from starforge.domain.names import Digest
 from starforge.domain.ports import Audience, Ports, Signed
 
 UPLOAD_S = 3600.0
-_SHA256 = re.compile(r"^[0-9a-f]{64}$")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -41,4 +41,4 @@ def prepare_code(ports: Ports, code: Announced) -> Signed | None:
 def _digests(code: Announced) -> list[Problem]:
     given = (("digest", code.digest), ("transportSha256", code.transport_sha256))
     message = "{} must be a sha256 in 64 lower-case hexadecimal digits."
-    return [Problem("INVALID", (name,), message.format(name)) for name, text in given if not _SHA256.match(text)]
+    return [Problem("INVALID", (name,), message.format(name)) for name, text in given if not _SHA256.fullmatch(text)]

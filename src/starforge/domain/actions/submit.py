@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from starforge.domain.actions.apply import apply, command, load
-from starforge.domain.capsule import INLINE_LIMITS, InlineFile, code_problems
+from starforge.domain.capsule import INLINE_LIMITS, CodeRule, InlineFile, code_problem, code_problems
 from starforge.domain.changes import Changes, IdempotencyRecord, InlineCode
 from starforge.domain.errors import CodeRefused, Conflict, Problem, SpecRefused, StaleRevision
 from starforge.domain.job import Actor, Job, new_attempt
@@ -74,22 +74,33 @@ def _checked(ports: Ports, what: Submission) -> JobSpec:
 
 
 def _below(name: str, problem: Problem) -> Problem:
-    return Problem(problem.code, (name, *problem.field), problem.message, problem.file, problem.rule)
+    path = problem.field if problem.field[:1] == (name,) else (name, *problem.field)
+    return Problem(problem.code, path, problem.message, problem.file, problem.rule)
 
 
 def _key_problems(key: str | None) -> list[Problem]:
-    if key is None or 1 <= len(key) <= 128:
+    if key is None or (1 <= len(key) <= 128 and key.isprintable()):
         return []
-    return [Problem("OUT_OF_RANGE", ("idempotencyKey",), "An idempotency key has 1 to 128 characters.")]
+    return [Problem("OUT_OF_RANGE", ("idempotencyKey",), "An idempotency key has 1 to 128 printable characters.")]
 
 
 def _code_problems(ports: Ports, code: Digest | tuple[InlineFile, ...]) -> Sequence[Problem]:
     if not isinstance(code, str):
-        return code_problems([(file.path, len(file.content.encode())) for file in code], INLINE_LIMITS)
+        return _file_problems(code)
     if ports.store.code(code) or ports.store.upload(code):
         return ()
     message = f"No code with digest {code} was uploaded; call prepareCode and send it first."
     return (Problem("CODE_NOT_FOUND", ("digest",), message),)
+
+
+def _file_problems(files: Sequence[InlineFile]) -> list[Problem]:
+    sizes = [(file.path, len(file.content.encode(errors="surrogatepass"))) for file in files]
+    message = "its text has half a character; send the file by prepareCode."
+    broken = [file.path for file in files if any("\ud800" <= char <= "\udfff" for char in file.content)]
+    return [
+        *code_problems(sizes, INLINE_LIMITS),
+        *(code_problem(CodeRule.NOT_UNICODE, path, message) for path in broken),
+    ]
 
 
 def _code_identity(code: Digest | tuple[InlineFile, ...]) -> Any:

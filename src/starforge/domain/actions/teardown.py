@@ -1,11 +1,13 @@
 """Removes what an attempt had in the cluster and ends the job when all of it is proven gone."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from starforge.domain.actions.apply import apply, guarded, load
 from starforge.domain.changes import Changes, Lease, Retry
 from starforge.domain.job import Job, JobState, end
+from starforge.domain.news import changed_pods, pod_entries
+from starforge.domain.observation import RunPhase, RunSeen
 from starforge.domain.ports import Ports
 from starforge.domain.teardown import RemainingObject, Teardown, TeardownState
 from starforge.domain.telling import write
@@ -39,15 +41,24 @@ def _note(ports: Ports, job: Job, remaining: tuple[RemainingObject, ...]) -> Non
         if found.run != job.run or before is None or found.attempt.released_at:
             return None
         at = ports.now()
+        changes = Changes()
         after = found.with_attempt(replace(found.attempt, teardown=replace(before, remaining=remaining[:100])))
         if not remaining:
+            _pods_gone(ports, found, changes, at)
             released = Teardown(TeardownState.RELEASED, before.started_at, released_at=at)
             after = after.with_attempt(replace(after.attempt, teardown=released, released_at=at))
             after = end(after, at) if after.attempt.logs_archived_at else after
         if after == found:
             return None
-        changes = Changes()
         write(changes, found, after, at, ports.random)
         return changes
 
     guarded(ports, job.id, decide)
+
+
+def _pods_gone(ports: Ports, job: Job, changes: Changes, at: datetime) -> None:
+    """Nothing is left, so no Pod is: the watch may tell it only after the job has ended, when nobody listens."""
+    nothing = RunSeen(job.run, RunPhase.ABSENT, at)
+    pairs = changed_pods(ports.store.pods([job.run]).get(job.run, ()), nothing)
+    changes.pods += [(job.run, pod) for _, pod in pairs]
+    changes.extend(pod_entries(job.run, pairs, at, ports.random))

@@ -25,6 +25,7 @@ COALESCE_S = 0.05
 LOG_BATCH_S = 0.1
 HEARD_S = 1.0
 JOIN_S = 2.0
+_SILENT = "The Kubernetes API has not told yet what there is."
 _RUNS, _HEARD = "runs", "heard"
 # KubeRay's submitter Jobs carry no labels of ours, and other Jobs none of KubeRay's.
 _SUBMITTERS = "app.kubernetes.io/created-by=kuberay-operator"
@@ -135,8 +136,11 @@ class Observer:
         self._timers.set(_HEARD, clock + HEARD_S)
         self._followers.wake_late(clock)
         yield from self._desk.matched(clock)
-        if self._board.complete or any(self._problems.values()):
-            yield FleetHeard(self._now(), next((each for each in self._problems.values() if each), None))
+        yield FleetHeard(self._now(), self._problem())
+
+    def _problem(self) -> str | None:
+        told = next((each for each in self._problems.values() if each), None)
+        return told or (None if self._board.complete else _SILENT)
 
     def _halt(self) -> None:
         self._streams.halt()

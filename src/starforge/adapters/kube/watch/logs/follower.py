@@ -16,6 +16,7 @@ from starforge.adapters.kube.watch.logs.resume import Line, Resume
 from starforge.adapters.kube.watch.streams import BROKEN, Streams
 from starforge.domain.logs import LINE_MAX_BYTES
 from starforge.domain.observation import RawLine
+from starforge.domain.redaction import redact_bytes
 
 # A log that says nothing for so long is asked for again, in case that nobody is at the other end any more.
 QUIET_S = 300.0
@@ -34,8 +35,8 @@ class Target:
 class Ends:
     """What a follower must know about its container: that it ended, that its Pod is gone. Waiting wakes on either."""
 
-    def __init__(self) -> None:
-        self.ended = False
+    def __init__(self, *, ended: bool = False) -> None:
+        self.ended = ended
         self.gone = False
         self._news = threading.Condition()
 
@@ -122,5 +123,5 @@ class Follower:
         ready = []
         for stamp, data in lines:
             self._cursor = after(self._cursor, stamp)
-            ready.append((RawLine(data, stamp.at), self._cursor))
+            ready.append((RawLine(redact_bytes(data), stamp.at), self._cursor))
         self._buffer.add(ready)

@@ -57,8 +57,8 @@ class Followers:
                 continue
             if source not in self._known.setdefault(pod["metadata"]["uid"], set()):
                 self._known[pod["metadata"]["uid"]].add(source)
-                self._start(run, pod["metadata"]["name"], container, source)
-            if source in self._logs and _final(pod, container):
+                self._start(run, pod, container, source)
+            elif source in self._logs and _final(pod, container):
                 self._logs[source].ends.say(ended=True)
 
     def gone(self, pod: KubeObject, clock: float) -> None:
@@ -104,17 +104,18 @@ class Followers:
             log.ends.wake()
         return [log.thread for log in self._logs.values()]
 
-    def _start(self, run: RunKey, pod: str, container: ContainerView, source: str) -> None:
+    def _start(self, run: RunKey, pod: KubeObject, container: ContainerView, source: str) -> None:
         left = self._resume(run, source)
         if left.closed:
             return
-        target = Target(source, self._paths.pod_log(pod), container.name)
+        name = pod["metadata"]["name"]
+        target = Target(source, self._paths.pod_log(name), container.name)
         cursor = read_cursor(left.cursor)
         buffer = Buffer(cursor, self._streams.halted, lambda: self._inbox.put(LinesThere(source)))
-        ends = Ends()
+        ends = Ends(ended=_final(pod, container))
         follower = Follower(self._api, target, cursor, buffer=buffer, ends=ends, streams=self._streams)
         thread = threading.Thread(target=follower.run, name=f"log {source}", daemon=True)
-        self._logs[source] = _Log(run, target, pod, container.role is ContainerRole.INIT, buffer, ends, thread)
+        self._logs[source] = _Log(run, target, name, container.role is ContainerRole.INIT, buffer, ends, thread)
         thread.start()
 
 
