@@ -2,6 +2,8 @@
 
 import json
 import logging
+import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,13 +16,13 @@ import httpx
 import uvicorn
 from starlette.applications import Starlette
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Subprotocol
 
 from starforge.adapters.packing.packer import CapsulePacker
 from starforge.adapters.settings import load_settings
 from starforge.adapters.simulated.fleet import SimulatedFleet
 from starforge.adapters.simulated.world import World
-from starforge.adapters.store import SqlStore
 from starforge.adapters.wiring import Parts, build, now, prepare
 from starforge.api.app import make_app
 from starforge.api.context import Services
@@ -59,8 +61,8 @@ class Refused(Exception):
 class Live:
     """One subscription on a socket of its own."""
 
-    def __init__(self, url: str, query: str, variables: dict[str, Any], token: str) -> None:
-        self._socket = connect(url, subprotocols=["graphql-transport-ws"], compression=None, max_size=None)  # type: ignore[list-item]
+    def __init__(self, connection: ClientConnection, query: str, variables: dict[str, Any], token: str) -> None:
+        self._socket = connection
         self._send(type="connection_init", payload={"authorization": f"Bearer {token}"})
         assert self._receive() == {"type": "connection_ack"}
         self._send(type="subscribe", id="1", payload={"query": query, "variables": variables})
@@ -97,11 +99,9 @@ class Live:
         raise AssertionError(f"it completed without what was awaited, after {seen[-3:]}")
 
     def cut(self) -> None:
-        """Tear the connection without a close frame."""
-        self._socket.socket.close()
-
-    def close(self) -> None:
-        self._socket.close()
+        """Tear the connection without a close frame, as a machine does that loses its network."""
+        self._socket.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._socket.socket.shutdown(socket.SHUT_RDWR)
 
 
 @dataclass
@@ -132,11 +132,9 @@ class Gateway:
 
     @contextmanager
     def live(self, query: str, **variables: Any) -> Iterator[Live]:
-        live = Live(self.url.replace("http", "ws", 1), query, variables, self.token)
-        try:
-            yield live
-        finally:
-            live.close()
+        url = self.url.replace("http", "ws", 1)
+        with connect(url, subprotocols=[Subprotocol("graphql-transport-ws")], compression=None, max_size=None) as there:
+            yield Live(there, query, variables, self.token)
 
     def submit(self, **options: Any) -> str:
         """Submit a job that is taken; its id."""
@@ -222,9 +220,7 @@ class Platform:
         parts = build(settings)
         parts.ports.objects.prepare()
         defaults, state = parts.ports.fleet.defaults(), self.data / "fast.db"
-        fleet = SimulatedFleet(
-            defaults=defaults, state=state, clock=now, world=World(seed=1, speed=SPEED), poll_s=0.05
-        )
+        fleet = SimulatedFleet(defaults=defaults, state=state, clock=now, world=World(seed=1, speed=SPEED), poll_s=0.05)
         ports = replace(parts.ports, fleet=fleet, nudge=self._nudge, packer=CapsulePacker(self.cache))
         return replace(parts, ports=ports)
 
@@ -296,6 +292,6 @@ def platform(data: Path, cache: Path) -> Iterator[Platform]:
 
 
 __all__ = [
-    "PATIENCE_S", "SUBMIT", "TOKEN", "ConnectionClosed", "Gateway", "Live", "Platform", "Refused", "SqlStore",
+    "PATIENCE_S", "SUBMIT", "TOKEN", "ConnectionClosed", "Gateway", "Live", "Platform", "Refused",
     "a_submission", "platform",
 ]  # fmt: skip

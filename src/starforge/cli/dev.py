@@ -15,6 +15,7 @@ import httpx
 
 from starforge.adapters.settings import Settings, load_settings
 from starforge.cli.children import Children, wait_until
+from starforge.cli.ending import end_runs
 from starforge.cli.serve import on_signal
 from starforge.domain.errors import SettingsWrong
 from starforge.domain.ports import FleetKind
@@ -46,9 +47,17 @@ def dev_running(*, port: int, data: Path, env: Mapping[str, str]) -> Iterator[Ru
             env = _environment(port, data, env, children)
             settings = load_settings(env)
             url = _start(settings, env, children)
-            yield Running(url, settings, children)
+            try:
+                yield Running(url, settings, children)
+            finally:
+                _leave_nothing(settings, children)
         finally:
             children.stop()
+
+
+def _leave_nothing(settings: Settings, children: Children) -> None:
+    if settings.default_fleet_kind is FleetKind.LOCAL and children.ended() is None:
+        end_runs(settings)
 
 
 @contextmanager

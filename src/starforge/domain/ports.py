@@ -39,8 +39,8 @@ class Store(Protocol):
         """Lease a due command; None if it is done, parked, not due or leased, or another one of its job is leased."""
         ...
 
-    def due(self, *, at: datetime, limit: int) -> Sequence[CommandId]:
-        """Commands that are due and not leased, oldest first."""
+    def due(self, *, at: datetime, limit: int, jobs: Sequence[JobId] | None = None) -> Sequence[CommandId]:
+        """Commands that are due and not leased, oldest first; of some jobs only, if these are given."""
         ...
 
     def renew_observer(self, fleet: str, *, holder: str, at: datetime, lease_s: float) -> bool:

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.fleet.local import local
 from tests.contract.fleet.plug import FleetUnderTest
 from tests.contract.fleet.simulated import simulated
 
-PLUGS: dict[str, Callable[[Path], AbstractContextManager[FleetUnderTest]]] = {"simulated": simulated}
+PLUGS: dict[str, Callable[[Path], AbstractContextManager[FleetUnderTest]]] = {
+    "simulated": simulated,
+    "local": local,
+}
 
 
 @pytest.fixture(params=PLUGS)

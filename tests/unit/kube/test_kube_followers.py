@@ -112,7 +112,7 @@ def test_it_goes_on_where_the_observer_left_it() -> None:
 
     def left(run: RunKey, source: str) -> Resume:
         asked.append((run, source))
-        return Resume(told[0].cursor)
+        return Resume(told[-1].cursor)
 
     with following([Answer((*LINES, b"2026-11-29T12:00:09Z more\n"))], left) as followed:
         followed.followers.pod(ended())

@@ -105,9 +105,13 @@ def take(connection: Connection, command: CommandId, *, token: str, at: datetime
     return Lease(Command(command, CommandKind(row.kind), run, row.tries), token, until)
 
 
-def due(connection: Connection, *, at: datetime, limit: int) -> Sequence[CommandId]:
+def due(
+    connection: Connection, *, at: datetime, limit: int, jobs: Sequence[JobId] | None = None
+) -> Sequence[CommandId]:
     free = or_(COMMAND.c.leased_until.is_(None), COMMAND.c.leased_until <= at)
     statement = select(COMMAND.c.id).where(OPEN, COMMAND.c.due_at <= at, free)
+    if jobs is not None:
+        statement = statement.where(COMMAND.c.job_id.in_(jobs))
     return connection.execute(statement.order_by(COMMAND.c.due_at, COMMAND.c.id).limit(limit)).scalars().all()
 
 

@@ -43,8 +43,8 @@ class SqlStore:
     def take(self, command: CommandId, *, token: str, at: datetime, lease_s: float) -> Lease | None:
         return self._write(commands.take, command, token=token, at=at, lease_s=lease_s)
 
-    def due(self, *, at: datetime, limit: int) -> Sequence[CommandId]:
-        return self._read(commands.due, at=at, limit=limit)
+    def due(self, *, at: datetime, limit: int, jobs: Sequence[JobId] | None = None) -> Sequence[CommandId]:
+        return self._read(commands.due, at=at, limit=limit, jobs=jobs)
 
     def renew_observer(self, fleet: str, *, holder: str, at: datetime, lease_s: float) -> bool:
         return self._write(commands.renew_observer, fleet, holder=holder, at=at, lease_s=lease_s)

@@ -11,7 +11,7 @@ from starforge.domain.ports import Ports
 from starforge.domain.timeline import CommandKind
 
 GUARD_TRIES = 20
-_SOON = timedelta(milliseconds=50)
+NUDGE_MAX = 100
 
 
 def apply(ports: Ports, changes: Changes, lease: Lease | None = None) -> None:
@@ -19,9 +19,17 @@ def apply(ports: Ports, changes: Changes, lease: Lease | None = None) -> None:
     at = ports.now()
     rows = ports.store.commit(changes, at=at, lease=lease)
     ports.publish(rows)
-    due = [command.id for command in changes.commands if command.due_at <= at + _SOON]
-    if due:
-        ports.nudge(due)
+    _nudge(ports, changes, lease)
+
+
+def _nudge(ports: Ports, changes: Changes, lease: Lease | None) -> None:
+    """Tell workers what is due by now: what was asked for, or an open command that was brought forward by it.
+
+    A finished command may have kept others of its job waiting.
+    """
+    jobs = {command.run.job for command in changes.commands} | ({lease.command.run.job} if lease else set())
+    if jobs:
+        ports.nudge(ports.store.due(at=ports.now(), limit=NUDGE_MAX, jobs=sorted(jobs)))
 
 
 def command(ports: Ports, kind: CommandKind, job: Job, *, in_s: float = 0) -> NewCommand:
@@ -38,9 +46,7 @@ def load(ports: Ports, job: JobId) -> Job:
     return found
 
 
-def guarded(
-    ports: Ports, job: JobId, decide: Callable[[Job], Changes | None], lease: Lease | None = None
-) -> Job:
+def guarded(ports: Ports, job: JobId, decide: Callable[[Job], Changes | None], lease: Lease | None = None) -> Job:
     """Load, decide and apply, again whenever somebody else changed the job first; returns the job as it is then.
 
     StaleRevision if `lease` has passed to somebody else.

@@ -1,0 +1,23 @@
+"""`make bench`: packing, and the closed loop where a cluster is set up."""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import packing
+
+
+def main() -> None:
+    packing.main()
+    if os.environ.get("FORGE_K8S_API_SERVER"):
+        import closed_loop
+
+        closed_loop.main()
+    else:
+        print("closed loop: skipped, as FORGE_K8S_API_SERVER is not set")
+
+
+if __name__ == "__main__":
+    main()
