@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import itertools
 import os
+import signal
 import ssl
 import sys
 import time
@@ -100,4 +101,5 @@ def show(verdicts: list[Verdict]) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the processes are stopped then too
     sys.exit(main())

@@ -158,7 +158,7 @@ def serve(script: Script) -> Iterator[Script]:
     ]
     config = uvicorn.Config(Starlette(routes=routes), port=0, log_config=None, lifespan="off", ws="websockets-sansio")
     server = _Server(config)
-    thread = threading.Thread(target=server.run)
+    thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
         assert server.ready.wait(PATIENCE_S)

@@ -1,17 +1,30 @@
-"""Subscriptions of the command line against a real server that cuts: nothing lost, nothing doubled, no endless tries."""
+"""Subscriptions of the command line against a real server that cuts: nothing lost or doubled, no endless tries."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from tests.integration.scripted_gateway import Cut, Ended, Json, Script, a_job, a_line, change, chunk, serve, stream
 
 from starforge.cli.documents import FOLLOW_JOB, FOLLOW_LOGS
 from starforge.cli.gateway import Gateway
 from starforge.cli.live import Live
 from starforge.cli.outage import Patience
 from starforge.domain.errors import Defect, Outside, StarForgeError, Unauthenticated
+from tests.integration.scripted_gateway import (
+    PATIENCE_S,
+    Cut,
+    Ended,
+    Json,
+    Script,
+    a_job,
+    a_line,
+    change,
+    chunk,
+    serve,
+    stream,
+)
 
 QUICK = Patience(first_wait=0.001, longest_wait=0.01)
 LAST = 40
@@ -55,7 +68,7 @@ async def log_that_is_cut(how: Exception, after: str | None = None, **_: object)
         Cut(None), Cut(1012), Cut(1013), Cut(4499), Cut(1001),
         Ended("UNAVAILABLE", retryable=True), Ended("THROTTLED", retryable=True),
     ],
-    ids=lambda how: str(how),
+    ids=str,
 )  # fmt: skip
 def test_after_a_cut_it_goes_on_where_it_was(script: Script, how: Exception) -> None:
     script.fields["jobLogs"] = lambda **given: log_that_is_cut(how, **given)
@@ -108,7 +121,7 @@ def test_a_stream_that_is_completed_too_early_is_a_cut(script: Script) -> None:
 @pytest.mark.parametrize(
     ("how", "kind"),
     [(Cut(4400), Defect), (Cut(4500), Defect), (Ended("INTERNAL_SERVER_ERROR"), Defect), (Cut(4403), Unauthenticated)],
-    ids=lambda one: str(one),
+    ids=str,
 )
 def test_what_is_for_good_is_not_tried_again(script: Script, how: Exception, kind: type[StarForgeError]) -> None:
     script.fields["jobLogs"] = lambda **_: stream(chunk(1, [a_line(1)]), how)
@@ -133,12 +146,17 @@ def test_a_gateway_that_stays_away_is_given_up(script: Script) -> None:
 
 
 def test_a_silent_gateway_is_taken_for_gone(script: Script) -> None:
+    over = threading.Event()
+
     async def silent() -> AsyncIterator[Json]:
         yield chunk(1, [a_line(1)])
-        await asyncio.Event().wait()
+        await asyncio.to_thread(over.wait, PATIENCE_S)
 
     script.fields["jobLogs"] = lambda after=None, **_: stream(chunk(2, [a_line(2)], end=True)) if after else silent()
-    assert numbers(follow(script, patience=Patience(silence=0.5, first_wait=0.001))) == [1, 2]
+    try:
+        assert numbers(follow(script, patience=Patience(silence=1, first_wait=0.001))) == [1, 2]
+    finally:
+        over.set()
 
 
 def test_a_wrong_token(script: Script) -> None:

@@ -74,8 +74,8 @@ def _placed(done: Followed) -> None:
 
 
 async def two_machines(gateway: Gateway, settings: dict[str, str]) -> str:
-    first, _ = series()
-    done = await run(gateway, spec("machines", [pool("train", first, machines=2)]), CODE / "machines")
+    _, second = series()
+    done = await run(gateway, spec("machines", [pool("train", second, machines=2)]), CODE / "machines")
     _ended(done, "SUCCEEDED", None)
     roles = sorted(pod["role"] for pod in done.job["pods"])
     assert roles == ["HEAD", "WORKER"], roles

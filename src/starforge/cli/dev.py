@@ -147,7 +147,8 @@ def dev(*, port: int, data: Path, simulate: int | None) -> None:
             print(f"ready: {running.url}", flush=True)  # noqa: T201
             _wait(running.children, stop)
     except SettingsWrong as wrong:
-        sys.exit("\n".join(problem.message for problem in wrong.problems))
+        print("\n".join(problem.message for problem in wrong.problems), file=sys.stderr)  # noqa: T201
+        sys.exit(2)
     except RuntimeError as failed:
         sys.exit(str(failed))
 

@@ -37,15 +37,18 @@ class Submitted:
 
 
 class SubmitRefused(SpecRefused):
-    """The gateway takes it not; `errors` as they came, `file` has the lines of their fields."""
+    """The gateway does not take it; `file` has the lines of its problems' fields."""
 
     def __init__(self, errors: Sequence[Json], file: SpecFile) -> None:
-        super().__init__([Problem(error["code"], field_of(error), error["message"]) for error in errors])
-        self.errors = errors
+        super().__init__([_problem(error) for error in errors])
         self.file = file
 
 
-def field_of(error: Json) -> tuple[str, ...]:
+def _problem(error: Json) -> Problem:
+    return Problem(error["code"], _field(error), error["message"], file=error.get("path"), rule=error.get("rule"))
+
+
+def _field(error: Json) -> tuple[str, ...]:
     """The path of a user error from the spec on: `input.spec.pools.0` as ("pools", "0")."""
     path = list(error["field"] or ())
     for step in ("input", "spec"):

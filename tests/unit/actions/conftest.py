@@ -1,35 +1,52 @@
-"""Worlds on copies of one migrated database."""
+"""Worlds on one real database, which is emptied for each: a new engine would compile every statement anew."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from starforge.adapters.store import migrate
+from starforge.adapters.store import SqlStore, migrate
 from tests.unit.actions.world import World
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("template") / "store.db"
-    migrate(f"sqlite:///{path}")
-    return path
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlStore]:
+    url = f"sqlite:///{tmp_path_factory.mktemp('store')}/store.db"
+    migrate(url)
+    store = SqlStore(url)
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="session")
+def empty(store: SqlStore) -> Iterator[sqlite3.Connection]:
+    """What the database was like before the first test."""
+    copy = sqlite3.connect(":memory:")
+    with store.database.engine.connect() as connection:
+        _raw(connection).backup(copy)
+    yield copy
+    copy.close()
 
 
 @pytest.fixture
-def new_world(template: Path, tmp_path: Path) -> Iterator[Callable[[], World]]:
-    """Makes worlds that know nothing of each other."""
-    worlds: list[World] = []
+def new_world(store: SqlStore, empty: sqlite3.Connection, tmp_path: Path) -> Callable[[], World]:
+    """Makes a world; the one before it is over then."""
 
     def made() -> World:
-        worlds.append(World(tmp_path / f"world-{len(worlds)}", template))
-        return worlds[-1]
+        with store.database.engine.connect() as connection:
+            empty.backup(_raw(connection))
+        return World(tmp_path, store)
 
-    yield made
-    for world in worlds:
-        world.close()
+    return made
 
 
 @pytest.fixture
 def world(new_world: Callable[[], World]) -> World:
     return new_world()
+
+
+def _raw(connection: object) -> sqlite3.Connection:
+    raw = connection.connection.driver_connection  # type: ignore[attr-defined]
+    assert isinstance(raw, sqlite3.Connection)
+    return raw

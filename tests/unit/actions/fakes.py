@@ -18,7 +18,14 @@ from starforge.domain.capsule import (
     files_digest,
     manifest_bytes,
 )
-from starforge.domain.errors import CodeRefused, FleetRefused, FleetUnavailable, NotFound, ObjectStoreUnavailable, Problem
+from starforge.domain.errors import (
+    CodeRefused,
+    FleetRefused,
+    FleetUnavailable,
+    NotFound,
+    ObjectStoreUnavailable,
+    Problem,
+)
 from starforge.domain.job import RunIdentity
 from starforge.domain.names import Digest, RunKey
 from starforge.domain.observation import RunPhase, RunSeen, Seen

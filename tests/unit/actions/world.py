@@ -1,10 +1,10 @@
 """A whole installation for one test: the real store on a file of its own, and fakes around it."""
 
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,9 +32,19 @@ from starforge.domain.observation import (
 )
 from starforge.domain.ports import Ports
 from starforge.domain.queries import EventFilter, FeedRow, LogRange, Window
-from starforge.domain.spec import PoolDraft, SpecDraft
+from starforge.domain.spec import DeadlinesDraft, PoolDraft, SpecDraft
 from starforge.domain.timeline import Entry, StateChanged
-from tests.unit.actions.fakes import FakeFleet, FakeObjects, FakePacker, Faults, FaultyStore, HandClock, Ids, as_port
+from tests.unit.actions.fakes import (
+    START,
+    FakeFleet,
+    FakeObjects,
+    FakePacker,
+    Faults,
+    FaultyStore,
+    HandClock,
+    Ids,
+    as_port,
+)
 
 ANN = Actor("ann", ActorKind.USER)
 DRAFT = SpecDraft("digits", ("python3", "train.py"), (PoolDraft("train", "h200", 1, 1),))
@@ -43,12 +53,9 @@ HEAD_LOG = "pod/head/ray-head"
 
 
 class World:
-    def __init__(self, directory: Path, template: Path) -> None:
-        directory.mkdir(exist_ok=True)
-        shutil.copy(template, directory / "store.db")
-        self.scratch_root = directory
+    def __init__(self, directory: Path, store: SqlStore) -> None:
+        self.scratch_root, self.sql = directory, store
         self.clock, self.ids, self.faults = HandClock(), Ids(), Faults()
-        self.sql = SqlStore(f"sqlite:///{directory}/store.db")
         self.store = FaultyStore(self.sql, self.faults)
         self.fleet = FakeFleet(self.faults, self.clock)
         self.objects = FakeObjects(self.faults, self.clock)
@@ -74,16 +81,13 @@ class World:
         with TemporaryDirectory(dir=self.scratch_root) as path:
             yield Path(path)
 
-    def close(self) -> None:
-        self.sql.close()
-
     # --- what people and workers do -----------------------------------------------------------------------------------
 
     def submit(self, draft: SpecDraft = DRAFT, **rest: Any) -> JobId:
         return submit(self.ports, Submission(draft, rest.pop("code", FILES), **rest), ANN).job.id
 
-    def take(self, command: CommandId, *, token: str = "token") -> Lease:
-        lease = self.sql.take(command, token=token, at=self.clock(), lease_s=LEASE_S)
+    def take(self, command: CommandId, *, by: str = "me") -> Lease:
+        lease = self.sql.take(command, token=by, at=self.clock(), lease_s=LEASE_S)
         assert lease is not None
         return lease
 
@@ -93,24 +97,18 @@ class World:
     def work(self) -> None:
         """Do what is due right now, and what follows from it at once."""
         for _ in range(50):
-            if not any([perform(self.ports, command) for command in self.due()]):
+            if not sum(perform(self.ports, command) for command in self.due()):
                 return
         raise AssertionError("commands are due for ever")
 
     def settle(self, seconds: float = 400) -> None:
         """Let workers and beat go on for a time."""
-        until = self.clock() + self._span(seconds)
+        until = self.clock() + timedelta(seconds=seconds)
         while self.clock() < until:
             self.work()
             enforce_deadlines(self.ports)
             self.observer.tick()
             self.clock.forward(1)
-
-    @staticmethod
-    def _span(seconds: float) -> Any:
-        from datetime import timedelta
-
-        return timedelta(seconds=seconds)
 
     # --- jobs in a state ----------------------------------------------------------------------------------------------
 
@@ -205,8 +203,6 @@ class World:
 
 
 def pod(name: str, role: PodRole = PodRole.WORKER, **rest: Any) -> PodView:
-    from tests.unit.actions.fakes import START
-
     known: dict[str, Any] = {
         "uid": f"{name}-uid",
         "name": name,
@@ -228,8 +224,6 @@ def head(**rest: Any) -> PodView:
 
 
 def with_limits(queue: int = 0, pre_running: int = 0, active: int = 0) -> SpecDraft:
-    from starforge.domain.spec import DeadlinesDraft
-
     return replace(DRAFT, deadlines=DeadlinesDraft(queue, pre_running, active))
 
 

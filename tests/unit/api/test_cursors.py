@@ -81,7 +81,7 @@ def test_any_text_is_a_cursor_or_refused(reader: int, text: str) -> None:
 
 JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text()),
-    lambda inner: st.lists(inner),
+    st.lists,
     max_leaves=5,
 )
 

@@ -13,7 +13,6 @@ from starforge.domain.errors import CursorExpired, SlowConsumer
 from starforge.domain.queries import FeedRow
 from tests.unit.api.feeding import LIMIT_S, positions, row
 
-
 pytestmark = pytest.mark.anyio
 
 

@@ -9,14 +9,23 @@ from starforge.cli import words
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(None, ""), (0.9, "0 s"), (59, "59 s"), (60, "1 min"), (725, "12 min 5 s"), (12000, "3 h 20 min"), (187200, "2 d 4 h")],
+    [
+        (None, ""),
+        (0.9, "0 s"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (725, "12 min 5 s"),
+        (12000, "3 h 20 min"),
+        (187200, "2 d 4 h"),
+    ],
 )
 def test_durations(seconds: float | None, shown: str) -> None:
     assert words.duration(seconds) == shown
 
 
 @pytest.mark.parametrize(
-    ("count", "shown"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 * 2**20, "5.0 MiB"), (3 * 2**30, "3.0 GiB")]
+    ("count", "shown"),
+    [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 * 2**20, "5.0 MiB"), (3 * 2**30, "3.0 GiB")],
 )
 def test_sizes(count: int, shown: str) -> None:
     assert words.size(count) == shown

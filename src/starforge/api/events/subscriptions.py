@@ -40,7 +40,7 @@ class EventSubscriptions:
     ) -> AsyncGenerator[EventChange, None]:
         context, which = of_subscription(info), filter.which() if filter else Which()
         position = None if after is None else await resume_position(context.services.hub, after)
-        async with aclosing(follow(context, _Events(context, which), position)) as changes:
+        async with aclosing(follow(context.services.hub, _Events(context, which), position)) as changes:
             async for change in changes:
                 yield change
 

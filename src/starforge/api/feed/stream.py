@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Protocol, TypeVar
 
-from starforge.api.context import Context
 from starforge.api.cursors import feed_cursor, read_feed_cursor
 from starforge.api.feed.hub import Hub, expired
 from starforge.api.feed.listener import Listener
@@ -48,9 +47,8 @@ async def resume_position(hub: Hub, after: str) -> int:
     return position
 
 
-async def follow(context: Context, teller: Teller[Told], after: int | None) -> AsyncGenerator[Told, None]:
+async def follow(hub: Hub, teller: Teller[Told], after: int | None) -> AsyncGenerator[Told, None]:
     """What there is to tell after position `after`, or a snapshot and what comes after it."""
-    hub = context.services.hub
     position = hub.position if after is None else after
     if after is None:
         for change in await teller.snapshot(position):

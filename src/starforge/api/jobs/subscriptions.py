@@ -72,7 +72,7 @@ async def _changes(context: Context, which: Which, after: str | None) -> AsyncGe
     if after is not None and not is_restart(after):
         position = await resume_position(context.services.hub, after)
     jobs = _Jobs(context, which, resumed=position is not None)
-    async with aclosing(follow(context, jobs, position)) as changes:
+    async with aclosing(follow(context.services.hub, jobs, position)) as changes:
         async for change in changes:
             yield change
 

@@ -17,7 +17,9 @@ INIT_CONTAINER = "starforge-capsule"
 HEAD_CONTAINER = "ray-head"
 WORKER_CONTAINER = "ray-worker"
 SUBMITTER_CONTAINER = "ray-job-submitter"
-RUNNER = "python3 .starforge/runner.pex"
+# `exec`, as Ray starts it by a shell: a shell that stayed would die first of a stop, the runner would become a child
+# of the container's first process, which reaps nobody, and Ray would wait for it as long as it waits for anything.
+RUNNER = "exec python3 .starforge/runner.pex"
 # The runner's frames go to the head's own log, by way of its first process.
 STREAM = "/proc/1/fd/1"
 

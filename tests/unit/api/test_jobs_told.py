@@ -1,0 +1,167 @@
+"""What a subscription to jobs tells: a client that applies it holds what matches, at the newest revision."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from starforge.api.context import Caller, Context, Services
+from starforge.api.feed.hub import Hub
+from starforge.api.feed.types import JobChange
+from starforge.api.jobs.subscriptions import _Jobs
+from starforge.domain.job import Actor, ActorKind, Job, new_attempt
+from starforge.domain.names import JobId
+from starforge.domain.ports import Ports
+from starforge.domain.queries import FeedRow, JobFilter, JobOrder, Page, Window
+from starforge.domain.spec import Deadlines, JobSpec, PoolSpec
+from tests.unit.api.feeding import AT, Ears, Table, row
+
+ME = Actor("ann", ActorKind.USER)
+SPEC = JobSpec(
+    name="in", project="default", fleet="home", description=None, image=None, command=("true",), env=(),
+    pools=(PoolSpec("main", "h200", 1, 1, 1, "2Gi", "1Gi"),), deadlines=Deadlines(0, 0, 0), labels=(), priority=0,
+    cancel_grace_seconds=30,
+)  # fmt: skip
+
+
+@dataclass
+class Jobs:
+    """A store that knows jobs alone, and of filters only the prefix of a name."""
+
+    jobs: dict[JobId, Job] = field(default_factory=dict)
+    feed: list[FeedRow] = field(default_factory=list)
+    statements: int = 0
+
+    def change(self, name: str, *, matches: bool) -> None:
+        """The next revision of a job, with its row of the feed."""
+        id_ = JobId(f"job-{name}")
+        spec = replace(SPEC, name="in" if matches else "out")
+        old = self.jobs.get(id_) or Job(id_, spec, AT, ME, AT, new_attempt(spec, 1, ME, AT))
+        self.jobs[id_] = replace(old, spec=spec, revision=old.revision + 1)
+        self.feed.append(replace(row(len(self.feed) + 1, id_), revision=old.revision + 1))
+
+    def jobs_by_id(self, ids: Sequence[JobId]) -> Mapping[JobId, Job]:
+        self.statements += 1
+        return {id_: self.jobs[id_] for id_ in ids if id_ in self.jobs}
+
+    def job_page(self, which: JobFilter, order: JobOrder, window: Window) -> Page[Job]:
+        self.statements += 1
+        found = [
+            job
+            for job in self.jobs.values()
+            if job.spec.name.startswith(which.name_prefix or "") and (which.ids is None or job.id in which.ids)
+        ]
+        return Page([((job.id,), job) for job in found], has_next=False, has_previous=False)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("attempts", "pods", "log_sources", "capsules", "entries"):
+            return dict
+        raise AttributeError(name)
+
+
+def context_of(store: Jobs) -> Context:
+    ports = cast("Ports", type("OnlyStore", (), {"store": store})())
+    services = Services(ports, Hub(Table(), Ears().hear), retention_s=60)
+    return Context(Caller(ME), services, datetime.now(UTC), 0, subscription=True)
+
+
+class Client:
+    """Holds what it was told of, as the schema says that a client should."""
+
+    def __init__(self) -> None:
+        self.holds: dict[str, int] = {}
+        self.changes: list[JobChange] = []
+
+    def apply(self, changes: Sequence[JobChange]) -> None:
+        for change in changes:
+            self.changes.append(change)
+            assert change.job is not None
+            assert change.job_id is not None
+            if change.kind == "REMOVED":
+                self.holds.pop(change.job_id, None)
+            else:
+                self.holds[change.job_id] = change.job.revision
+
+    def revisions(self, job: str) -> list[int]:
+        return [change.job.revision for change in self.changes if change.job and change.job_id == job]
+
+
+STEPS = st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=10)
+
+
+@given(data=st.data())
+@pytest.mark.parametrize("prefix", [None, "in"])
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_client_ends_with_what_matches_at_its_newest_revision(
+    prefix: str | None,
+    resumed: bool,
+    data: st.DataObject,
+) -> None:
+    which = JobFilter(name_prefix=prefix)
+    store, client = Jobs(), Client()
+
+    async def run() -> None:
+        for name, matches in data.draw(STEPS):
+            store.change(name, matches=matches)
+        context = context_of(store)
+        if resumed:  # what the client was told of on another gateway, before it lost the connection there
+            client.apply(await _Jobs(context, which, resumed=False).snapshot(len(store.feed)))
+            client.changes.clear()
+        jobs, told = _Jobs(context, which, resumed=resumed), len(store.feed)
+        if not resumed:
+            client.apply(await jobs.snapshot(told))
+        for name, matches in data.draw(STEPS):
+            store.change(name, matches=matches)
+            if data.draw(st.booleans()):
+                told = await tell(jobs, told)
+        await tell(jobs, told)
+        context.services.close()
+
+    async def tell(jobs: _Jobs, told: int) -> int:
+        context_rows = store.feed[told:]
+        client.apply(await jobs.tell(context_rows) if context_rows else ())
+        return len(store.feed)
+
+    asyncio.run(run())
+    matching = {job.id: job.revision for job in store.jobs.values() if job.spec.name.startswith(prefix or "")}
+    assert client.holds == matching
+    for job in store.jobs:
+        assert client.revisions(job) == sorted(set(client.revisions(job)))
+
+
+def test_jobs_that_never_matched_are_not_told_of() -> None:
+    async def run() -> Sequence[JobChange]:
+        store = Jobs()
+        jobs = _Jobs(context_of(store), JobFilter(name_prefix="in"), resumed=False)
+        store.change("a", matches=False)
+        return await jobs.tell(store.feed)
+
+    assert asyncio.run(run()) == []
+
+
+def test_many_rows_are_read_together() -> None:
+    async def run() -> tuple[int, int]:
+        store = Jobs()
+        jobs = _Jobs(context_of(store), JobFilter(name_prefix="in"), resumed=False)
+        for number in range(50):
+            store.change(str(number), matches=True)
+        return len(await jobs.tell(store.feed)), store.statements
+
+    assert asyncio.run(run()) == (50, 1)
+
+
+def test_a_job_whose_record_is_gone_is_removed() -> None:
+    async def run() -> JobChange:
+        store = Jobs()
+        jobs = _Jobs(context_of(store), JobFilter(), resumed=False)
+        store.change("a", matches=True)
+        store.jobs.clear()
+        return (await jobs.tell(store.feed))[0]
+
+    change = asyncio.run(run())
+    assert (change.kind, change.job_id, change.job) == ("REMOVED", "job-a", None)
