@@ -32,8 +32,8 @@ format: sync
 schema: sync  ## Write schema.graphql from the code.
 	@$(RUN) python scripts/schema.py
 
-lock: sync  ## Write the versions in use into pyproject.toml, which pins them.
-	@$(RUN) python scripts/lock.py "$(UV)"
+lock:  ## Write the newest versions that fit into pyproject.toml, which pins them.
+	@$(UV) run --no-project python scripts/lock.py "$(UV)"
 
 bench: sync
 	@$(RUN) python tests/bench/run.py $(ARGS)

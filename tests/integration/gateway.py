@@ -5,6 +5,7 @@ import logging
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -38,6 +39,8 @@ from tests.servers import RedisServer, free_port, redis_server
 TOKEN = "t0ken-of-the-tests"
 PATIENCE_S = 60
 """Only a test that fails waits for so long."""
+LIFE_S = 180
+"""So does one subscription, whatever bookmarks and pings it gets."""
 SPEED = 20.0
 _log = logging.getLogger(__name__)
 
@@ -63,6 +66,7 @@ class Live:
 
     def __init__(self, connection: ClientConnection, query: str, variables: dict[str, Any], token: str) -> None:
         self._socket = connection
+        self._until = time.monotonic() + LIFE_S
         self._send(type="connection_init", payload={"authorization": f"Bearer {token}"})
         assert self._receive() == {"type": "connection_ack"}
         self._send(type="subscribe", id="1", payload={"query": query, "variables": variables})
@@ -72,7 +76,7 @@ class Live:
 
     def _receive(self) -> dict[str, Any]:
         while True:
-            message: dict[str, Any] = json.loads(self._socket.recv(timeout=PATIENCE_S))
+            message: dict[str, Any] = json.loads(self._socket.recv(timeout=max(0, self._until - time.monotonic())))
             if message["type"] != "ping":
                 return message
             self._send(type="pong")

@@ -130,11 +130,12 @@ def test_what_is_for_good_is_not_tried_again(script: Script, how: Exception, kin
     assert len(script.arguments("jobLogs")) == 1
 
 
-def test_what_fails_at_first_is_not_tried_again(script: Script) -> None:
-    script.fields["jobLogs"] = lambda **_: stream(Ended("UNAVAILABLE", retryable=True))
-    with pytest.raises(Outside):
-        follow(script)
-    assert len(script.arguments("jobLogs")) == 1
+@pytest.mark.parametrize("how", [Cut(None), Ended("UNAVAILABLE", retryable=True)], ids=str)
+def test_a_cut_before_anything_came_begins_anew(script: Script, how: Exception) -> None:
+    starts = iter([stream(how), stream(chunk(8, [a_line(8)], end=True))])
+    script.fields["jobLogs"] = lambda **_: next(starts)
+    assert numbers(follow(script, tail=1)) == [8]
+    assert [one["tail"] for one in script.arguments("jobLogs")] == [1, 1]
 
 
 def test_a_gateway_that_stays_away_is_given_up(script: Script) -> None:

@@ -16,6 +16,7 @@ from starforge.cli.demo import run_demo
 from starforge.cli.main import app
 from tests.integration.scripted_gateway import (
     TOKEN,
+    Ended,
     Json,
     Script,
     a_job,
@@ -136,6 +137,14 @@ def test_follow_ends_with_the_outcomes_exit_code(script: Script, code: Path, sta
         "[starforge] USER_CODE It failed. Look.",
     ]
     assert [line for line in result.stdout.splitlines() if line.startswith("line")] == ["line 1", "line 2"]
+
+
+def test_a_job_is_followed_to_its_end_also_without_its_log(script: Script, code: Path) -> None:
+    takes(script, a_job(), a_job(state="SUCCEEDED"))
+    script.fields["jobLogs"] = lambda **_: stream(Ended("INTERNAL_SERVER_ERROR"))
+    result = run("submit", code, "--follow")
+    assert result.exit_code == 0
+    assert "[starforge] Its log can't be followed any more: Ended by INTERNAL_SERVER_ERROR." in result.stdout
 
 
 def test_follow_with_json_is_one_object_a_line(script: Script, code: Path) -> None:

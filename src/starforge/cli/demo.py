@@ -6,14 +6,14 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from starforge.cli.answers import Json
-from starforge.cli.consoles import out_console
+from starforge.cli.consoles import err_console, out_console
 from starforge.cli.exits import OUTCOMES, ExitCode
 from starforge.cli.following import follow_job
 from starforge.cli.gateway import Gateway
@@ -52,15 +52,38 @@ def run_demo(url: str, example_dir: Path, console: Console) -> Result:
 
 def demo(*, example: str, keep: bool, port: int, data: Path | None) -> ExitCode:
     """Starts everything, runs the example, and stops everything, unless `keep` says to wait for Ctrl-C."""
+    directory, console = _example(example), out_console()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that it stops what it started then, too
+    try:
+        with _data(data) as kept, _server(port, kept, console) as url:
+            result = run_demo(url, directory, console)
+            if keep:
+                _wait_for_interrupt(url, console)
+    except RuntimeError as failed:
+        err_console().print(str(failed), soft_wrap=True)
+        return ExitCode.FAILED
+    return OUTCOMES[result.state]
+
+
+@contextmanager
+def _server(port: int, data: Path, console: Console) -> Iterator[str]:
+    """The address of a StarForge on this machine, with a word while it starts and stops."""
     from starforge.cli.dev import dev_running
 
-    directory, console = _example(example), out_console()
-    with _data(data) as kept, dev_running(port=port, data=kept, env=os.environ) as server:
-        result = run_demo(server.url, directory, console)
-        if keep:
-            console.print(f"It goes on at {server.url} until Ctrl-C.", soft_wrap=True)
-            signal.pause()
-    return OUTCOMES[result.state]
+    with ExitStack() as stack:
+        with console.status("Starting StarForge on this machine …"):
+            server = stack.enter_context(dev_running(port=port, data=data, env=os.environ))
+        yield server.url
+        with console.status("Stopping it …"):
+            stack.close()
+
+
+def _wait_for_interrupt(url: str, console: Console) -> None:
+    console.print(f"It goes on at {url} until Ctrl-C.", soft_wrap=True)
+    try:
+        signal.pause()
+    except KeyboardInterrupt:
+        return
 
 
 def _accuracy(job: Json) -> float | None:

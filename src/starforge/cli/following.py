@@ -10,7 +10,7 @@ from starforge.cli.gateway import Gateway
 from starforge.cli.live import Live
 from starforge.cli.outage import Patience
 from starforge.cli.screens import Screen
-from starforge.domain.errors import NotFound
+from starforge.domain.errors import NotFound, StarForgeError
 
 
 async def follow_job(
@@ -66,7 +66,11 @@ async def _watch(live: Live, job_id: str, screen: Screen) -> Json:
 
 
 async def _read_log(live: Live, job_id: str, screen: Screen) -> None:
-    await follow_log(live, {"id": job_id}, screen)
+    """The job goes on being followed when its log can't be."""
+    try:
+        await follow_log(live, {"id": job_id}, screen)
+    except StarForgeError as error:
+        screen.note(f"Its log can't be followed any more: {error.message}")
 
 
 def _has_ended(change: dict[str, Any]) -> bool:

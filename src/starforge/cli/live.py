@@ -39,7 +39,7 @@ class Live:
         place, outage = _Place(dict(variables)), Outage(self.patience, self.note)
         while True:
             try:
-                async with aclosing(self._once(document, place.variables)) as changes:
+                async with aclosing(self._once(document, place)) as changes:
                     async for change in changes:
                         outage.over()
                         place.passed(change)
@@ -52,7 +52,7 @@ class Live:
             place.resume(cut)
             await outage.wait(cut)
 
-    async def _once(self, document: str, variables: Json) -> AsyncGenerator[Json, None]:
+    async def _once(self, document: str, place: "_Place") -> AsyncGenerator[Json, None]:
         """Changes until the connection ends; Outside if it is cut."""
         gateway = self.gateway
         try:
@@ -65,7 +65,9 @@ class Live:
                 proxy=None if gateway.is_local else True,
             ) as socket:
                 await _init(socket, gateway, self.patience.silence)
-                await _send(socket, type="subscribe", id="1", payload={"query": document, "variables": variables})
+                place.is_begun = True
+                payload = {"query": document, "variables": place.variables}
+                await _send(socket, type="subscribe", id="1", payload=payload)
                 async for payload in _payloads(socket, gateway, self.patience.silence):
                     yield _only_value(data_of(payload, where=gateway.url))
         except ConnectionClosed as closed:
@@ -78,17 +80,16 @@ class Live:
 
 @dataclass
 class _Place:
-    """Where a subscription is: the variables to subscribe with next."""
+    """Where a subscription is: the variables to subscribe with next, and whether a gateway ever took us."""
 
     variables: Json
     is_begun: bool = False
 
     def passed(self, change: Json) -> None:
-        self.is_begun = True
         self._after(change["cursor"])
 
     def resume(self, cut: StarForgeError) -> None:
-        """Where to go on; raises the cut if nothing has come yet, as then it was not one."""
+        """Where to go on; raises the cut if there was nothing yet to cut."""
         if not self.is_begun:
             raise cut
         if isinstance(cut, CursorExpired | CursorInvalid):

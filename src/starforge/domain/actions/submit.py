@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from starforge.domain.actions.apply import apply, command, load
-from starforge.domain.capsule import INLINE_LIMITS, CodeRule, InlineFile, code_problem, code_problems
+from starforge.domain.capsule import INLINE_LIMITS, CodeRule, InlineFile, code_problems, printable
 from starforge.domain.changes import Changes, IdempotencyRecord, InlineCode
 from starforge.domain.errors import CodeRefused, Conflict, Problem, SpecRefused, StaleRevision
 from starforge.domain.job import Actor, Job, new_attempt
@@ -95,12 +95,13 @@ def _code_problems(ports: Ports, code: Digest | tuple[InlineFile, ...]) -> Seque
 
 def _file_problems(files: Sequence[InlineFile]) -> list[Problem]:
     sizes = [(file.path, len(file.content.encode(errors="surrogatepass"))) for file in files]
-    message = "its text has half a character; send the file by prepareCode."
-    broken = [file.path for file in files if any("\ud800" <= char <= "\udfff" for char in file.content)]
-    return [
-        *code_problems(sizes, INLINE_LIMITS),
-        *(code_problem(CodeRule.NOT_UNICODE, path, message) for path in broken),
-    ]
+    broken = [printable(file.path) for file in files if any("\ud800" <= char <= "\udfff" for char in file.content)]
+    return [*code_problems(sizes, INLINE_LIMITS), *map(_not_unicode, broken)]
+
+
+def _not_unicode(path: str) -> Problem:
+    message = f"{path}: its text has half a character; send the file by prepareCode."
+    return Problem("INVALID", ("code",), message, path, CodeRule.NOT_UNICODE.value)
 
 
 def _code_identity(code: Digest | tuple[InlineFile, ...]) -> Any:

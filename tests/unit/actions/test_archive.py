@@ -1,0 +1,189 @@
+"""Logs are closed, stored, read back and listed; what could not be had is said."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from starforge.domain.actions.archive import DRIVER_PATIENCE, archive, manifest_key, source_key
+from starforge.domain.changes import Changes, LogWrite
+from starforge.domain.job import JobState, LogArchive
+from starforge.domain.logs import DRIVER, LogKind, LogLine, LogSource, LogState
+from starforge.domain.names import JobId
+from starforge.domain.observation import RawLine, RunPhase
+from starforge.domain.reason import ReasonCode
+from starforge.domain.teardown import TeardownState
+from starforge.domain.timeline import EventType
+from tests.unit.actions.fakes import Crash
+from tests.unit.actions.world import HEAD_LOG, World, head
+
+
+def manifest(world: World, job: JobId) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(world.objects.objects[manifest_key(world.run(job))])
+    return content
+
+
+def kept(world: World, job: JobId) -> LogArchive:
+    found = world.job(job).attempt.archive
+    assert found is not None
+    return found
+
+
+def died(world: World) -> JobId:
+    """A job whose head died, so that nobody told the end of its log."""
+    job = world.running()
+    world.say(job, "one")
+    world.see(job, RunPhase.FAILED, head(), message="the head died")
+    return job
+
+
+def test_every_log_is_an_object_with_its_checksum_in_the_manifest(world: World) -> None:
+    job = world.running()
+    seen = world.lines(job, "ä", "b", world.exit(job, 0))
+    world.observer.observe([seen])
+    world.say(job, source="pod/worker/main")
+    world.see(job, RunPhase.SUCCEEDED, head())
+    world.work()
+    run = world.run(job)
+    assert world.objects.objects[source_key(run, DRIVER)] == "ä\nb\n".encode()
+    rows = {row["source"]: row for row in manifest(world, job)["logs"]}
+    assert set(rows) == {DRIVER, HEAD_LOG, "pod/worker/main"}
+    for row in rows.values():
+        content = world.objects.objects[row["object"]]
+        assert row["sha256"] == hashlib.sha256(content).hexdigest()
+        assert row["bytes"] == len(content)
+        assert row["lines"] == content.count(b"\n")
+        assert row["state"] == "CLOSED"
+    archive_of = kept(world, job)
+    assert (archive_of.sources, archive_of.lines, archive_of.bytes, archive_of.reason) == (3, 2, 5, None)
+    assert archive_of.sha256 == hashlib.sha256(world.objects.objects[manifest_key(run)]).hexdigest()
+    assert [entry.type for entry in world.entries(job)].count(EventType.LOG_CHANGED) == 1
+
+
+def test_lines_stay_readable_after_they_were_stored(world: World) -> None:
+    job = world.finishing()
+    world.work()
+    assert [line.text for line in world.log(job)] == ["hello"]
+    source = world.source(job)
+    assert source is not None
+    assert source.object_key == source_key(world.run(job), DRIVER)
+
+
+def test_it_waits_for_the_end_of_the_drivers_log(world: World) -> None:
+    job = world.running()
+    world.say(job, "one")
+    world.see(job, RunPhase.SUCCEEDED, head())
+    world.settle(DRIVER_PATIENCE.total_seconds() - 2)
+    assert world.job(job).attempt.logs_archived_at is None
+    assert world.fleet.deletes == []
+    world.say(job, "two", world.exit(job, 0))
+    world.work()
+    assert world.objects.objects[source_key(world.run(job), DRIVER)] == b"one\ntwo\n"
+    assert kept(world, job).reason is None
+
+
+def test_its_patience_over_the_log_is_truncated_and_says_where(world: World) -> None:
+    job = died(world)
+    world.settle(DRIVER_PATIENCE.total_seconds() + 3)
+    assert world.job(job).state is JobState.FAILED
+    source = world.source(job)
+    assert source is not None
+    assert source.state is LogState.TRUNCATED
+    assert [gap.after_line for gap in source.gaps] == [1]
+    why = kept(world, job).reason
+    assert why is not None
+    assert why.code is ReasonCode.HEAD_LOST
+    (row,) = [row for row in manifest(world, job)["logs"] if row["source"] == DRIVER]
+    assert row["state"] == "TRUNCATED"
+    assert row["gaps"][0]["after"] == 1
+
+
+def test_a_driver_of_which_nothing_was_had_is_truncated_too(world: World) -> None:
+    job = world.running()
+    world.see(job, RunPhase.FAILED, head(), message="the node is gone")
+    world.settle(DRIVER_PATIENCE.total_seconds() + 3)
+    source = world.source(job)
+    assert source is not None
+    assert (source.state, source.lines) == (LogState.TRUNCATED, 0)
+    assert kept(world, job).reason is not None
+
+
+def test_what_is_held_of_the_last_line_is_stored(world: World) -> None:
+    job = world.running()
+    half = world.lines(job, "one")
+    world.observer.observe(
+        [type(half)(half.run, half.source, (*half.lines, world.frame("ha", ends=False)), half.cursor)]
+    )
+    world.see(job, RunPhase.FAILED, head(), message="killed")
+    world.settle(DRIVER_PATIENCE.total_seconds() + 3)
+    assert world.objects.objects[source_key(world.run(job), DRIVER)] == b"one\nha\n"
+    assert [line.text for line in world.log(job)] == ["one", "ha"]
+
+
+def test_a_job_that_never_ran_has_nothing_to_wait_for(world: World) -> None:
+    job = world.pending()
+    world.observer.observe(
+        [type(world.lines(job))(world.run(job), HEAD_LOG, (RawLine(b"starting"),), "c", "head", "ray-head")]
+    )
+    world.see(job, RunPhase.FAILED, message="no image")
+    world.work()
+    assert world.job(job).state is JobState.FAILED
+    assert kept(world, job).lines == 1
+    assert world.source(job) is None
+
+
+def test_a_store_that_is_down_holds_no_cluster(world: World) -> None:
+    job = world.finishing()
+    world.objects.down = True
+    world.settle(5)
+    teardown = world.job(job).attempt.teardown
+    assert teardown is not None
+    assert teardown.state is TeardownState.RELEASED
+    assert world.job(job).state is JobState.FINISHING
+    world.objects.down = False
+    world.settle(31)
+    assert world.job(job).state is JobState.SUCCEEDED
+
+
+def test_a_worker_that_dies_anywhere_stores_the_same(new_world: Callable[[], World]) -> None:
+    for at in range(1, 22):
+        world = new_world()
+        job = world.finishing()
+        (command,) = world.due()
+        world.faults.count, world.faults.at = 0, at
+        try:
+            archive(world.ports, world.take(command))
+        except Crash:
+            world.clock.forward(200)
+        world.faults.at = None
+        world.settle(4)
+        assert world.job(job).state is JobState.SUCCEEDED
+        assert len(manifest(world, job)["logs"]) == 2
+        assert [entry.type for entry in world.entries(job)].count(EventType.LOG_CHANGED) == 1
+
+
+def test_archived_twice_is_stored_once(world: World) -> None:
+    job = world.finishing()
+    world.fleet.lasts = 10
+    world.work()
+    world.see(job, RunPhase.SUCCEEDED, head())
+    before = world.faults.count
+    world.objects.objects.clear()
+    world.observer.observe([])
+    world.work()
+    assert world.objects.objects == {}
+    assert world.faults.count == before
+
+
+def test_pages_of_a_long_log_are_put_together(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("starforge.domain.actions.archive._PAGE", 3)
+    job = world.finishing()
+    run = world.run(job)
+    lines = tuple(LogLine(number, f"line {number}") for number in range(1, 11))
+    source = LogSource(run, "pod/w/main", LogKind.CONTAINER, LogState.CLOSED, lines=10, bytes=71)
+    world.sql.commit(Changes(logs=[LogWrite(source, lines)]), at=world.clock())
+    world.work()
+    text = world.objects.objects[source_key(run, "pod/w/main")].decode()
+    assert text == "".join(f"{line.text}\n" for line in lines)

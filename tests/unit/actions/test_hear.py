@@ -1,0 +1,77 @@
+"""An outage of the fleet is shown on what is live, and decides nothing."""
+
+import pytest
+
+from starforge.domain.actions import hear as hearing
+from starforge.domain.actions.hear import hear
+from starforge.domain.job import JobState
+from starforge.domain.observation import RunPhase
+from starforge.domain.queries import EventFilter, Window
+from starforge.domain.timeline import EventType
+from tests.unit.actions.fakes import START
+from tests.unit.actions.world import World, head
+
+PROBLEM = "The API server does not answer."
+
+
+def test_what_was_launched_is_stale_until_the_fleet_is_heard(world: World) -> None:
+    running, ended = world.running(), world.finishing()
+    world.settle(3)
+    world.fleet.down = PROBLEM
+    waiting = world.submit()
+    world.work()
+    at = world.clock.now
+    hear(world.ports, PROBLEM, tell=True)
+    attempt = world.job(running).attempt
+    assert (attempt.stale_since, attempt.stale_problem) == (at, PROBLEM)
+    assert world.job(running).state is JobState.RUNNING
+    assert world.job(ended).attempt.stale_since is None
+    assert world.job(waiting).attempt.stale_since is None
+    hear(world.ports, None, tell=True)
+    attempt = world.job(running).attempt
+    assert (attempt.stale_since, attempt.stale_problem) == (None, None)
+
+
+def test_values_that_were_seen_stay(world: World) -> None:
+    job = world.running()
+    world.say(job, world.progress(7))
+    before = world.job(job).attempt
+    hear(world.ports, PROBLEM, tell=False)
+    after = world.job(job).attempt
+    assert (after.progress, after.observed_at) == (before.progress, START)
+
+
+def test_hearing_the_same_again_changes_nothing(world: World) -> None:
+    job = world.running()
+    hear(world.ports, PROBLEM, tell=False)
+    before = (world.job(job).revision, len(world.feed()))
+    world.clock.forward(5)
+    hear(world.ports, PROBLEM, tell=False)
+    assert (world.job(job).revision, len(world.feed())) == before
+
+
+def test_it_is_one_event_of_the_fleet(world: World) -> None:
+    hear(world.ports, PROBLEM, tell=True)
+    hear(world.ports, None, tell=True)
+    page = world.sql.entry_page(EventFilter(fleets=("home",)), Window(10))
+    assert [(entry.type, entry.run) for _, entry in page.rows] == [(EventType.FLEET_CHANGED, None)] * 2
+
+
+def test_every_page_of_jobs_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hearing, "_PAGE", 2)
+    jobs = [world.pending() for _ in range(5)]
+    hear(world.ports, PROBLEM, tell=False)
+    assert [world.job(job).attempt.stale_problem for job in jobs] == [PROBLEM] * 5
+
+
+def test_a_job_that_ends_in_the_middle_is_left_alone(world: World) -> None:
+    job = world.running()
+    world.say(job, world.exit(job, 0))
+
+    def ends() -> None:
+        world.see(job, RunPhase.SUCCEEDED, head())
+        world.work()
+
+    world.store.interfere = [ends]
+    hear(world.ports, PROBLEM, tell=False)
+    assert world.job(job).state is JobState.SUCCEEDED
