@@ -1,6 +1,6 @@
 """The closed loop on the cluster that the FORGE_* settings name: every row a real job, driven through GraphQL alone.
 
-    eval "$(bash scripts/e2e/use-cluster.sh)" && uv run python scripts/e2e/kuberay_loop.py [--only TEXT]
+    eval "$(bash scripts/e2e/use-cluster.sh)" && uv run python scripts/e2e/kuberay_loop.py [--only EXPRESSION]
 
 LOOP_HTTP_S3_ENDPOINT names the object store over plain HTTP, LOOP_SERIES the two series of the cluster (h200,b200).
 Exit code 1 if anything fails.
@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import itertools
 import os
+import re
 import signal
 import ssl
 import sys
@@ -37,8 +38,8 @@ class Verdict:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the closed loop.")
-    parser.add_argument("--only", default="", help="only rows whose title contains this")
-    wanted = [row for row in rows() if parser.parse_args().only in row.title]
+    parser.add_argument("--only", default="", help="only rows whose title matches this expression")
+    wanted = [row for row in rows() if re.search(parser.parse_args().only, row.title)]
     gpus, https = advertised_gpus(), os.environ["FORGE_S3_ENDPOINT"].startswith("https")
     verdicts: list[Verdict] = []
     for settings, group in itertools.groupby(wanted, key=lambda row: row.settings):

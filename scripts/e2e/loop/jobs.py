@@ -57,6 +57,7 @@ class Followed:
     lines: list[str] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
     job: dict[str, Any] = field(default_factory=dict)
+    pending: asyncio.Event = field(default_factory=asyncio.Event)
     running: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -129,8 +130,8 @@ async def _changes(gateway: Gateway, followed: Followed, cursor: str) -> None:
         followed.revisions.append(job["revision"])
         if job["reason"] and job["reason"]["message"] not in followed.reasons:
             followed.reasons.append(job["reason"]["message"])
-        if job["state"] == "RUNNING":
-            followed.running.set()
+        if job["state"] in ("PENDING", "RUNNING"):
+            (followed.pending if job["state"] == "PENDING" else followed.running).set()
         if job["state"] in END_STATES:
             return
 

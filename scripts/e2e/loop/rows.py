@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from loop import checks
-from loop.gateway import Gateway
+from loop.gateway import Gateway, within
 from loop.jobs import Followed, files, pool, refused, run, start
 
 REPO = Path(__file__).parent.parent.parent.parent
@@ -98,17 +98,23 @@ async def cancel(gateway: Gateway, settings: dict[str, str]) -> str:
     first, _ = series()
     wanted = spec("sleeper", [pool("train", first)])
     one, following = await start(gateway, wanted, CODE / "sleeper")
-    other, following_too = await start(gateway, wanted, CODE / "sleeper")
-    for followed in (one, other):
-        await asyncio.wait_for(followed.running.wait(), 240)
-        answer = (await gateway.ask(CANCEL, id=followed.id))["cancelJob"]
-        assert answer["status"] == "REQUESTED", answer
-    await asyncio.gather(following, following_too)
+    await _cancel_when(gateway, one, one.running, following)
+    other, following = await start(gateway, wanted, CODE / "sleeper")
+    await _cancel_when(gateway, other, other.pending, following)
     for followed in (one, other):
         _ended(followed, "CANCELED", "CANCELED")
         await checks.after(followed, settings)
     assert one.job["capsule"]["digest"] == other.job["capsule"]["digest"], "equal code and spec, two Capsules"
-    return "two of one Capsule"
+    return "running and pending, of one Capsule"
+
+
+async def _cancel_when(
+    gateway: Gateway, followed: Followed, event: asyncio.Event, following: asyncio.Task[None]
+) -> None:
+    await within(240, event.wait(), f"the state of {followed.id} to cancel it in")
+    answer = (await gateway.ask(CANCEL, id=followed.id))["cancelJob"]
+    assert answer["status"] == "REQUESTED", answer
+    await following
 
 
 async def no_such_series(gateway: Gateway, settings: dict[str, str]) -> str:

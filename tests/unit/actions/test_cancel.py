@@ -200,9 +200,11 @@ def test_a_worker_that_dies_anywhere_while_it_stops_changes_nothing(
         cancel(world.ports, job, Wish(ANN))
         world.faults.count, world.faults.at = 0, at
         with suppress(Crash):
-            world.settle(60)
+            world.settle(33)
+            world.clock.forward(20)
+            world.settle(3)
         world.clock.forward(200)
-        world.settle(10)
+        world.settle(4)
         assert world.job(job).state is JobState.CANCELED
         assert world.states(job).count(JobState.CANCELED) == 1
         assert world.fleet.orders == {}

@@ -57,7 +57,8 @@ def test_a_command_that_runs_too_long_is_asked_to_end_first(world: World) -> Non
     world.fleet.looks[world.run(job)] = world.picture(job, RunPhase.RUNNING, head())
     world.settle(62)
     assert world.job(job).state is JobState.RUNNING
-    assert world.fleet.stops == [(world.run(job), 30)]
+    ((run, grace_s),) = world.fleet.stops
+    assert (run, grace_s) == (world.run(job), 29)  # a second after the clock ran out
     world.say(job, world.exit(job, 143))
     world.see(job, RunPhase.FAILED, head(), message="exit code 143")
     world.settle(5)

@@ -48,7 +48,7 @@ def manifest_key(run: RunKey) -> str:
 
 def _driver_is_awaited(job: Job, sources: list[LogSource], now: datetime) -> bool:
     driver = next((source for source in sources if source.key == DRIVER), None)
-    if job.attempt.started_at is None or (driver and driver.state is not LogState.OPEN):
+    if job.attempt.started_at is None or job.attempt.exited_at or (driver and driver.state is not LogState.OPEN):
         return False
     since = job.attempt.finished_at or now
     return now < since + DRIVER_PATIENCE
