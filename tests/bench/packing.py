@@ -27,7 +27,7 @@ class Figures:
 
 def make_tree(root: Path) -> None:
     """Files of source-like text and some of noise, as in a real repository with weights in it."""
-    chance = random.Random(0)  # noqa: S311
+    chance = random.Random(0)
     words = [bytes(chance.choices(b"abcdefghijklmnopqrstuvwxyz_", k=8)) for _ in range(2_000)]
     size = TOTAL_BYTES // FILES
     for number in range(FILES):

@@ -12,19 +12,8 @@ from starforge.cli.gateway import Gateway
 from starforge.cli.live import Live
 from starforge.cli.outage import Patience
 from starforge.domain.errors import Defect, Outside, StarForgeError, Unauthenticated
-from tests.integration.scripted_gateway import (
-    PATIENCE_S,
-    Cut,
-    Ended,
-    Json,
-    Script,
-    a_job,
-    a_line,
-    change,
-    chunk,
-    serve,
-    stream,
-)
+from tests.integration.scripted_gateway import PATIENCE_S, Cut, Ended, Json, Script, serve, stream
+from tests.unit.cli.api_answers import a_job, a_line, change, chunk
 
 QUICK = Patience(first_wait=0.001, longest_wait=0.01)
 LAST = 40

@@ -14,21 +14,8 @@ from starforge.adapters.packing.packer import CapsulePacker
 from starforge.cli.consoles import out_console
 from starforge.cli.demo import run_demo
 from starforge.cli.main import app
-from tests.integration.scripted_gateway import (
-    TOKEN,
-    Ended,
-    Json,
-    Script,
-    a_job,
-    a_line,
-    a_source,
-    change,
-    chunk,
-    json_lines,
-    page,
-    serve,
-    stream,
-)
+from tests.integration.scripted_gateway import TOKEN, Ended, Json, Script, json_lines, serve, stream
+from tests.unit.cli.api_answers import a_job, a_line, a_source, change, chunk, page
 
 SPEC = """\
 name: digits

@@ -198,11 +198,10 @@ def test_a_worker_that_dies_anywhere_while_it_stops_changes_nothing(
         job = world.running()
         world.fleet.answer = answer
         cancel(world.ports, job, Wish(ANN))
+        world.say(job, world.exit(job, 143))
         world.faults.count, world.faults.at = 0, at
         with suppress(Crash):
-            world.settle(33)
-            world.clock.forward(20)
-            world.settle(3)
+            world.settle(34)
         world.clock.forward(200)
         world.settle(4)
         assert world.job(job).state is JobState.CANCELED

@@ -84,18 +84,14 @@ def test_a_life_that_nothing_disturbs(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "error",
-    [
-        Crash,
-        lambda: FleetUnavailable("No route to it."),
-        lambda: RuntimeError("a defect"),
-    ],
+    ("error", "every"),
+    [(Crash, 1), (lambda: FleetUnavailable("No route to it."), 3), (lambda: RuntimeError("a defect"), 3)],
     ids=["crash", "outage", "defect"],
 )
 def test_a_life_that_is_cut_anywhere_ends_as_if_it_were_not(
-    new_world: NewWorld, error: Callable[[], BaseException]
+    new_world: NewWorld, error: Callable[[], BaseException], every: int
 ) -> None:
-    for at in steps_of_workers(new_world()):
+    for at in steps_of_workers(new_world())[::every]:
         world = armed(new_world(), at, error)
         job = whole_life(world)
         assert world.faults.hit is not None

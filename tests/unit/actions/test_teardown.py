@@ -99,7 +99,6 @@ def test_a_worker_that_dies_anywhere_ends_it_once(new_world: Callable[[], World]
         world.clock.forward(200)
         world.settle(5)
         assert world.job(job).state is JobState.SUCCEEDED
-        told = [
-            entry.detail.teardown.state for entry in world.entries(job) if isinstance(entry.detail, TeardownChanged)
-        ]
+        details = [entry.detail for entry in world.entries(job)]
+        told = [detail.teardown.state for detail in details if isinstance(detail, TeardownChanged)]
         assert told == [TeardownState.AWAITING_ARCHIVE, TeardownState.DELETING, TeardownState.RELEASED]

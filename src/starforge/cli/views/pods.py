@@ -1,5 +1,6 @@
 """Pods of a job, or the processes that stand for them."""
 
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -9,15 +10,13 @@ from starforge.cli.words import words
 _STYLES = {"PENDING": "yellow", "RUNNING": "green", "SUCCEEDED": "green", "FAILED": "red", "UNKNOWN": "red"}
 
 
-def pods_table(job: Json, *, most: int) -> Table:
+def pods_table(job: Json, *, most: int) -> RenderableType:
     """Those that are still there, by pool and machine; all of them if none is."""
     there = [pod for pod in job["pods"] if not pod["goneAt"]] or job["pods"]
     table = Table.grid(padding=(0, 2, 0, 0))
     for pod in sorted(there, key=_order)[:most]:
         table.add_row(*_row(pod))
-    if len(there) > most:
-        table.add_row(Text(f"… and {len(there) - most} more", "dim"))
-    return table
+    return Group(table, Text(f"… and {len(there) - most} more", "dim")) if len(there) > most else table
 
 
 def _order(pod: Json) -> tuple[str, str, int, str]:
