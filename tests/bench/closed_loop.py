@@ -25,7 +25,7 @@ from loop.processes import starforge
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 NAMESPACE = os.environ.get("FORGE_K8S_NAMESPACE", "starforge")
-CODE = '''import time
+CODE = """import time
 now = time.time()
 print(f"first {now}", flush=True)
 try:
@@ -34,7 +34,7 @@ try:
 except OSError as refused:
     print(refused)
 print(f"last {time.time()}", flush=True)
-'''
+"""
 
 
 @dataclass
@@ -64,7 +64,9 @@ async def ours(gateway: Gateway, folder: Path, series: str) -> tuple[float, floa
 async def _rayjob(followed: Followed) -> dict[str, Any]:
     """The job's RayJob, as soon as it exists."""
     while True:
-        found = await asyncio.to_thread(_kubectl, "get", "rayjobs", "-l", f"starforge.io/job={followed.id}", "-o", "json")
+        found = await asyncio.to_thread(
+            _kubectl, "get", "rayjobs", "-l", f"starforge.io/job={followed.id}", "-o", "json"
+        )
         items: list[dict[str, Any]] = json.loads(found)["items"]
         if items:
             return items[0]

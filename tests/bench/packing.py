@@ -61,14 +61,20 @@ def measure() -> Figures:
         again = packer.pack_directory(root, into)
         again_s = time.perf_counter() - began_again
         present = objects.size(code_key(again.digest)) is not None
-        return Figures(packed - began, open_s, capsule_s, code.bytes, again_s, sent_first, 0 if present else again.bytes)
+        return Figures(
+            packed - began, open_s, capsule_s, code.bytes, again_s, sent_first, 0 if present else again.bytes
+        )
 
 
 def main() -> None:
     figures = measure()
-    print(f"packing {FILES:,} files, {TOTAL_BYTES / 1e6:.0f} MB: {figures.pack_s:.1f} s, zip {figures.zip_bytes / 1e6:.0f} MB")
+    print(
+        f"packing {FILES:,} files, {TOTAL_BYTES / 1e6:.0f} MB: {figures.pack_s:.1f} s, zip {figures.zip_bytes / 1e6:.0f} MB"
+    )
     print(f"verifying it on arrival: {figures.open_s:.1f} s; building the Capsule: {figures.capsule_s:.1f} s")
-    print(f"packing it again: {figures.again_pack_s:.1f} s; bytes sent: {figures.sent_first:,}, again {figures.sent_again:,}")
+    print(
+        f"packing it again: {figures.again_pack_s:.1f} s; bytes sent: {figures.sent_first:,}, again {figures.sent_again:,}"
+    )
 
 
 if __name__ == "__main__":

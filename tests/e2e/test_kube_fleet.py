@@ -19,7 +19,7 @@ from botocore.config import Config
 
 from starforge.adapters.kube.fleet import KubeFleet
 from starforge.adapters.kube.settings import SubmissionMode
-from starforge.domain.names import JobId, RunKey, job_id, run_name
+from starforge.domain.names import Digest, JobId, RunKey, job_id, run_name
 from starforge.domain.observation import EventSeen, FleetHeard, LogSeen, PodRole, RunPhase, RunSeen, Seen
 from starforge.domain.ports import LaunchOrder, Resume, Signed, StopAnswer
 from starforge.domain.spec import Deadlines, EnvVar, JobSpec, PoolSpec
@@ -151,6 +151,7 @@ def order(s3: Any, cluster: Cluster, run: RunKey, *, mode: str) -> LaunchOrder:
         name=run_name(spec.name, run),
         spec=spec,
         capsule=sign(s3, "get_object", "GET", Key=f"capsules/{sha256}.zip"),
+        capsule_digest=Digest(sha256),
         transport_sha256=sha256,
         claim=sign(s3, "put_object", "PUT", Key=f"logs/{run}/claim", IfNoneMatch="*"),
         claim_until=datetime.now(UTC) + timedelta(seconds=600),

@@ -1,6 +1,7 @@
 """Jobs and events live, over a real gateway and real sockets."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,15 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def failed(gateway: Gateway) -> tuple[str, str]:
+    """A cursor, and a job that came after it and failed."""
+    before = feed_cursor(gateway)
+    job = gateway.submit(outcome="FAIL")
+    gateway.finished(job)
+    return before, job
+
+
 def feed_cursor(gateway: Gateway) -> str:
     return str(gateway.ask("{ feed { cursor } }")["feed"]["cursor"])
 
@@ -58,11 +68,11 @@ def test_job_starts_with_a_snapshot_and_its_revisions_rise_to_the_last(gateway: 
     assert gateway.ask(HISTORY, id=job)["job"]["revision"] == revisions[-1]
 
 
-def states(steps: list[dict]) -> list[str]:
+def states(steps: list[dict[str, Any]]) -> list[str]:
     return [step["event"]["jobState"] for step in steps if step["event"] and "jobState" in step["event"]]
 
 
-def is_end(step: dict) -> bool:
+def is_end(step: dict[str, Any]) -> bool:
     return bool(step["event"]) and step["event"].get("jobState") in ("SUCCEEDED", "FAILED", "CANCELED")
 
 
@@ -183,3 +193,36 @@ def test_a_filter_that_is_wrong_ends_the_subscription(gateway: Gateway) -> None:
     with gateway.live(JOBS, filter={"ids": ["x"] * 101}) as live, pytest.raises(Refused) as refused:
         next(iter(live))
     assert refused.value.code == "BAD_USER_INPUT"
+
+
+@pytest.mark.parametrize(
+    "which",
+    [
+        {},
+        {"types": ["POD_CHANGED", "KUBERNETES"]},
+        {"types": []},
+        {"minSeverity": "WARNING"},
+        {"minSeverity": "ERROR"},
+        {"attempt": 1},
+        {"attempt": 2},
+        {"fleets": ["simulated"]},
+        {"fleets": ["moon"]},
+        {"projects": ["default"]},
+        {"projects": ["other"]},
+        {"kubernetesReasons": ["Scheduled", "Pulled"]},
+        {"since": "2000-01-01T00:00:00Z", "until": "2100-01-01T00:00:00Z"},
+        {"since": "2100-01-01T00:00:00Z"},
+        {"until": "2000-01-01T00:00:00Z"},
+    ],
+)
+def test_events_live_and_kept_agree_on_every_filter(gateway: Gateway, failed: tuple[str, str], which: Any) -> None:
+    before, job = failed
+    which = {"workloads": [job], **which}
+    query = "query($filter: EventFilter) { events(filter: $filter, first: 100) { nodes { id fleet } } }"
+    nodes = gateway.ask(query, filter=which)["events"]["nodes"]
+    kept = {node["id"] for node in nodes}
+    assert {node["fleet"] for node in nodes} <= {"simulated"}
+    with gateway.live(EVENTS, filter=which, after=before) as live:
+        steps = live.until(lambda step: step["kind"] == "BOOKMARK")
+    assert {step["event"]["id"] for step in steps if step["event"]} == kept
+    assert len(kept) < 100

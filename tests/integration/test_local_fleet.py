@@ -144,6 +144,7 @@ class Machine:
             name=run_name(spec.name, run),
             spec=spec,
             capsule=Signed("GET", capsule.archive.as_uri(), (), far),
+            capsule_digest=capsule.digest,
             transport_sha256=capsule.transport_sha256,
             claim=Signed("PUT", (out / "claim").as_uri(), (("If-None-Match", "*"),), far),
             claim_until=None,

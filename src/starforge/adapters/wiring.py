@@ -138,6 +138,8 @@ def _kuberay(settings: Settings) -> Fleet:
             nemo_rl_dir=settings.nemo_rl_dir,
             ray_version=settings.kuberay_ray_version,
             ttl_seconds=settings.kuberay_ttl_seconds,
+            queue_deadline_s=settings.queue_deadline_s,
+            active_deadline_s=settings.active_deadline_s,
             prerunning_deadline_s=settings.kuberay_prerunning_deadline_s,
             submission_mode=SubmissionMode(settings.kuberay_submission_mode.value),
             s3_ca_file=_path(settings.s3_ca_file),

@@ -38,21 +38,30 @@ class Services:
         self.ports = ports
         self.hub = hub
         self.retention_s = retention_s
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="store")
-        # The feed has its own, so that no pile of slow questions holds it up.
-        self._feed_pool = ThreadPoolExecutor(2, thread_name_prefix="feed")
+        # Pools of their own, so that no pile of slow questions and no outage of one thing holds up the others.
+        self._store = ThreadPoolExecutor(threads, thread_name_prefix="store")
+        self._feed = ThreadPoolExecutor(2, thread_name_prefix="feed")
+        self._objects = ThreadPoolExecutor(4, thread_name_prefix="objects")
 
     async def thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The answer of a blocking call."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: call(*args, **kwargs))
+        """The answer of a blocking call of the database."""
+        return await _threaded(self._store, lambda: call(*args, **kwargs))
 
     async def feed_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The answer of a blocking call about the feed."""
-        return await asyncio.get_running_loop().run_in_executor(self._feed_pool, lambda: call(*args, **kwargs))
+        return await _threaded(self._feed, lambda: call(*args, **kwargs))
+
+    async def objects_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The answer of a blocking call that asks the object store."""
+        return await _threaded(self._objects, lambda: call(*args, **kwargs))
 
     def close(self) -> None:
-        for pool in (self._pool, self._feed_pool):
+        for pool in (self._store, self._feed, self._objects):
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def _threaded(pool: ThreadPoolExecutor, call: Callable[[], T]) -> T:
+    return await asyncio.get_running_loop().run_in_executor(pool, call)
 
 
 class Loaders:

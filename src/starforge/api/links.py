@@ -15,4 +15,4 @@ async def link(context: Context, key: str | None, seconds: int) -> SignedRequest
     if not 60 <= seconds <= 3600:
         raise bad_input(f"`expiresInSeconds` must be 60 to 3,600, not {seconds}.")
     sign = context.ports.objects.sign_get
-    return SignedRequest.of(await context.services.thread(sign, key, seconds=seconds, audience=Audience.CLIENT))
+    return SignedRequest.of(await context.services.objects_thread(sign, key, seconds=seconds, audience=Audience.CLIENT))

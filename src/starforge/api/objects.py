@@ -1,5 +1,6 @@
 """Signed links to the objects of a directory, which the gateway has to serve itself."""
 
+import logging
 import os
 import tempfile
 from collections.abc import Mapping
@@ -12,6 +13,9 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from starforge.domain.capsule import CODE_LIMITS
+from starforge.domain.errors import ObjectStoreUnavailable
+
+_log = logging.getLogger(__name__)
 
 
 class Directory(Protocol):
@@ -30,15 +34,22 @@ def object_routes(directory: Directory) -> list[Route]:
     """GET and PUT of signed links below /objects."""
 
     async def serve(request: Request) -> Response:
-        key, query = request.path_params["key"], dict(request.query_params)
-        if not directory.verify(key, request.method, query):
-            return PlainTextResponse("This link is not valid, or no longer.", 403)
-        if request.method == "PUT":
-            return await _put(directory, key, request)
-
-        return await run_in_threadpool(_get, directory.path(key))
+        try:
+            return await _serve(directory, request)
+        except ObjectStoreUnavailable:
+            _log.exception("An object could not be served.")
+            return PlainTextResponse("The objects can't be read or written right now; try again.", 503)
 
     return [Route("/objects/{key:path}", serve, methods=["GET", "PUT"])]
+
+
+async def _serve(directory: Directory, request: Request) -> Response:
+    key, query = request.path_params["key"], dict(request.query_params)
+    if not await run_in_threadpool(directory.verify, key, request.method, query):
+        return PlainTextResponse("This link is not valid, or no longer.", 403)
+    if request.method == "PUT":
+        return await _put(directory, key, request)
+    return await run_in_threadpool(_get, directory.path(key))
 
 
 def _get(path: Path) -> Response:

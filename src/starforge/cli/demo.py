@@ -13,14 +13,14 @@ from pathlib import Path
 from rich.console import Console
 
 from starforge.cli.answers import Json
-from starforge.cli.consoles import err_console, out_console
+from starforge.cli.consoles import out_console
 from starforge.cli.exits import OUTCOMES, ExitCode
 from starforge.cli.following import follow_job
 from starforge.cli.gateway import Gateway
 from starforge.cli.screens.live import LiveScreen
 from starforge.cli.screens.plain import PlainScreen
 from starforge.cli.submitting import submit
-from starforge.domain.errors import Problem, UserMistake
+from starforge.domain.errors import Outside, Problem, UserMistake
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -54,25 +54,24 @@ def demo(*, example: str, keep: bool, port: int, data: Path | None) -> ExitCode:
     """Starts everything, runs the example, and stops everything, unless `keep` says to wait for Ctrl-C."""
     directory, console = _example(example), out_console()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that it stops what it started then, too
-    try:
-        with _data(data) as kept, _server(port, kept, console) as url:
-            result = run_demo(url, directory, console)
-            if keep:
-                _wait_for_interrupt(url, console)
-    except RuntimeError as failed:
-        err_console().print(str(failed), soft_wrap=True)
-        return ExitCode.FAILED
+    with _data(data) as kept, _server(port, kept, console) as url:
+        result = run_demo(url, directory, console)
+        if keep:
+            _wait_for_interrupt(url, console)
     return OUTCOMES[result.state]
 
 
 @contextmanager
 def _server(port: int, data: Path, console: Console) -> Iterator[str]:
-    """The address of a StarForge on this machine, with a word while it starts and stops."""
+    """The address of a StarForge on this machine, with a word while it starts and stops; Outside if it can't start."""
     from starforge.cli.dev import dev_running
 
     with ExitStack() as stack:
         with console.status("Starting StarForge on this machine …"):
-            server = stack.enter_context(dev_running(port=port, data=data, env=os.environ))
+            try:
+                server = stack.enter_context(dev_running(port=port, data=data, env=os.environ))
+            except RuntimeError as failed:
+                raise Outside(str(failed)) from failed
         yield server.url
         with console.status("Stopping it …"):
             stack.close()

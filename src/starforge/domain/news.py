@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from starforge.domain.job import Attempt, Job, JobOutcome, JobState, advance, conclude
+from starforge.domain.job import Attempt, Job, JobOutcome, JobState, advance, conclude, finish
 from starforge.domain.logs import DRIVER, LogKind, LogLine, LogSource, LogState
 from starforge.domain.names import RunKey
 from starforge.domain.observation import EventSeen, LogSeen, PodView, RunSeen, Seen
@@ -186,11 +186,18 @@ def heed(job: Job, messages: Sequence[Message], at: datetime) -> tuple[Job, list
         elif isinstance(message, Started):
             job = advance(job, JobState.RUNNING, at)
         elif isinstance(message, Exit):
-            job = job.with_attempt(replace(job.attempt, exit_code=message.code, exited_at=message.at))
+            job = _exited(job, message, at)
         elif not job.decided:
             why = refusal(message.why, message.message, EvidenceSource.LOG, at)
             job = conclude(advance(job, JobState.PENDING, at), JobOutcome.FAILED, why, at)
     return job, points
+
+
+def _exited(job: Job, message: Exit, at: datetime) -> Job:
+    """The job whose command ended; one that was asked to end is at its end, however long Ray takes to notice."""
+    job = job.with_attempt(replace(job.attempt, exit_code=message.code, exited_at=message.at))
+    ending = job.attempt.ending
+    return job if ending is None or job.decided else finish(job, ending.outcome, ending.reason, at)
 
 
 def _progressed(attempt: Attempt, said: ProgressSaid, at: datetime) -> tuple[Attempt, list[MetricPoint]]:

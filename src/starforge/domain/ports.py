@@ -133,14 +133,16 @@ class Signed:
 class LaunchOrder:
     """Everything a fleet needs to start an attempt.
 
-    `capsule` is the signed GET of the Capsule whose zip has `transport_sha256`; `claim` the signed conditional PUT of
-    the attempt's claim, which the runner tries until `claim_until`. `nonce` authenticates the runner's wire lines.
+    `capsule` is the signed GET of the Capsule of that digest, whose zip has `transport_sha256`; `claim` is the signed
+    conditional PUT of the attempt's claim, which the runner tries until `claim_until`. `nonce` authenticates the
+    runner's wire lines.
     """
 
     run: RunKey
     name: str
     spec: JobSpec
     capsule: Signed
+    capsule_digest: Digest
     transport_sha256: str
     claim: Signed
     claim_until: datetime | None

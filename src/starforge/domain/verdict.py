@@ -150,6 +150,8 @@ def _head_lost(job: Job, seen: RunSeen, at: datetime) -> Reason | None:
     first, now = job.attempt.head_uid, _head(seen)
     if first is None or seen.phase in ENDED_PHASES or seen.phase is RunPhase.ABSENT or job.attempt.exited_at:
         return None
+    if now and now.uid == first and any(one.termination and one.termination.oom_killed for one in now.containers):
+        return _out_of_memory(now, at)
     if job.state is not JobState.RUNNING:
         return _head_failed(now, at) if now and now.phase is PodPhase.FAILED else None
     if now and now.uid == first and not _ended_once(now) and not now.terminating:
@@ -158,6 +160,13 @@ def _head_lost(job: Job, seen: RunSeen, at: datetime) -> Reason | None:
     text = f"head uid {first}, now {now.uid if now else 'none'}, phase {now.phase if now else 'gone'}"
     evidence = (Evidence(EvidenceSource.POD_STATUS, text, at, ObjectRef("Pod", now.name if now else first)),)
     return reason(ReasonCode.HEAD_LOST, message, at, advice="Retry the job.", evidence=evidence)
+
+
+def _out_of_memory(pod: PodView, at: datetime) -> Reason:
+    message = f"Pod {pod.name} of pool {pod.pool} used more memory than its limit and was killed."
+    evidence = (Evidence(EvidenceSource.CONTAINER_STATE, "OOMKilled", at, ObjectRef("Pod", pod.name, pod.namespace)),)
+    advice = "Give the pool more memory, or make the code use less."
+    return reason(ReasonCode.OOM_KILLED, message, at, advice=advice, evidence=evidence)
 
 
 def _head_failed(head: PodView, at: datetime) -> Reason:

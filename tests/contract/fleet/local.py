@@ -55,6 +55,7 @@ def _order(code: Code, folder: Path, number: int) -> LaunchOrder:
         name=run_name(spec.name, run),
         spec=spec,
         capsule=Signed("GET", capsule.archive.as_uri(), (), until),
+        capsule_digest=capsule.digest,
         transport_sha256=capsule.transport_sha256,
         claim=Signed("PUT", (out / "claim").as_uri(), (("If-None-Match", "*"),), until),
         claim_until=None,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from starforge.adapters.simulated.fleet import SimulatedFleet
 from starforge.adapters.simulated.plan import EXIT_CODE, OUTCOME, SECONDS, Outcome
-from starforge.domain.names import RunKey, job_id, run_name
+from starforge.domain.names import Digest, RunKey, job_id, run_name
 from starforge.domain.ports import LaunchOrder, Signed
 from starforge.domain.spec import Deadlines, EnvVar, FleetDefaults, PoolDraft, SpecDraft
 from starforge.domain.spec_rules import freeze
@@ -48,4 +48,4 @@ def _order(code: Code, number: int) -> LaunchOrder:
     pools = (PoolDraft("train", "h200", 2, 4), PoolDraft("eval", "b200", 1, 1))
     env = tuple(EnvVar(name, value) for name, value in _ENV[code].items())
     spec = freeze(SpecDraft("contract", ("python3", "train.py"), pools, env=env), DEFAULTS)
-    return LaunchOrder(run, run_name(spec.name, run), spec, _NOWHERE, "", _NOWHERE, None, f"nonce-{number}")
+    return LaunchOrder(run, run_name(spec.name, run), spec, _NOWHERE, Digest(""), "", _NOWHERE, None, f"nonce-{number}")

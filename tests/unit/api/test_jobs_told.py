@@ -14,6 +14,7 @@ from starforge.api.context import Caller, Context, Services
 from starforge.api.feed.hub import Hub
 from starforge.api.feed.types import JobChange
 from starforge.api.jobs.subscriptions import _Jobs
+from starforge.domain.errors import SnapshotTooLarge
 from starforge.domain.job import Actor, ActorKind, Job, new_attempt
 from starforge.domain.names import JobId
 from starforge.domain.ports import Ports
@@ -56,7 +57,10 @@ class Jobs:
             for job in self.jobs.values()
             if job.spec.name.startswith(which.name_prefix or "") and (which.ids is None or job.id in which.ids)
         ]
-        return Page([((job.id,), job) for job in found], has_next=False, has_previous=False)
+        ids = [job.id for job in found]
+        start = 0 if window.after is None else ids.index(JobId(str(window.after[0]))) + 1
+        some = found[start : start + window.limit]
+        return Page([((job.id,), job) for job in some], has_next=len(found) > start + window.limit, has_previous=False)
 
     def __getattr__(self, name: str) -> Any:
         if name in ("attempts", "pods", "log_sources", "capsules", "entries"):
@@ -165,3 +169,18 @@ def test_a_job_whose_record_is_gone_is_removed() -> None:
 
     change = asyncio.run(run())
     assert (change.kind, change.job_id, change.job) == ("REMOVED", "job-a", None)
+
+
+@pytest.mark.parametrize(("count", "fits"), [(1000, True), (1001, False)])
+def test_a_snapshot_has_an_end(count: int, *, fits: bool) -> None:
+    async def run() -> int:
+        store = Jobs()
+        for number in range(count):
+            store.change(str(number), matches=True)
+        return len(await _Jobs(context_of(store), JobFilter(), resumed=False).snapshot(count))
+
+    if fits:
+        assert asyncio.run(run()) == count
+    else:
+        with pytest.raises(SnapshotTooLarge):
+            asyncio.run(run())

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from starforge.adapters.kube.settings import KubeConfig, SubmissionMode
-from starforge.domain.names import JobId, RunKey, run_name
+from starforge.domain.names import Digest, JobId, RunKey, run_name
 from starforge.domain.ports import LaunchOrder, Signed
 from starforge.domain.spec import Deadlines, EnvVar, JobSpec, PoolSpec, SecretKey
 
@@ -43,6 +43,7 @@ def order(spec: JobSpec = SPEC, *, url: str = HTTPS) -> LaunchOrder:
         name=run_name(spec.name, RUN),
         spec=spec,
         capsule=signed(url),
+        capsule_digest=Digest("c" * 64),
         transport_sha256=SHA256,
         claim=claim,
         claim_until=AT,

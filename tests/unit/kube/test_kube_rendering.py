@@ -155,6 +155,7 @@ def test_the_secret_holds_what_the_runner_reads() -> None:
     assert set(content) == {"attempt.json", "ca.crt"}
     assert json.loads(content["attempt.json"]) == {
         "nonce": "f00d",
+        "capsule": "c" * 64,
         "claim": {"url": wanted.claim.url, "headers": {"If-None-Match": "*"}, "ca_file": "/starforge-ca/ca.crt"},
         "claim_until": 1795953600.0,
         "stream": "/proc/1/fd/1",

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from starforge.adapters.local.ordering import attempt_file, run_order
-from starforge.domain.names import JobId, RunKey
+from starforge.domain.names import Digest, JobId, RunKey
 from starforge.domain.ports import LaunchOrder, Signed
 from starforge.domain.spec import EnvVar
 from tests.unit.local.local_orders import spec
@@ -17,6 +17,7 @@ def launch(claim_url: str) -> LaunchOrder:
         name="digits-1",
         spec=spec(env=(EnvVar("NOTE", "x"),)),
         capsule=Signed("GET", "https://store/c.zip?sig", (), UNTIL),
+        capsule_digest=Digest("c" * 64),
         transport_sha256="0" * 64,
         claim=Signed("PUT", claim_url, (("If-None-Match", "*"),), UNTIL),
         claim_until=UNTIL,

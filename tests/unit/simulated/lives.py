@@ -9,7 +9,7 @@ from starforge.adapters.simulated.record import Placement, Record, machines
 from starforge.adapters.simulated.scheduler import place
 from starforge.adapters.simulated.timeline import Timeline, timeline
 from starforge.adapters.simulated.world import FakeNode, World
-from starforge.domain.names import JobId, RunKey, run_name
+from starforge.domain.names import Digest, JobId, RunKey, run_name
 from starforge.domain.ports import LaunchOrder, Signed
 from starforge.domain.spec import Deadlines, EnvVar, FleetDefaults, JobSpec, PoolDraft, SpecDraft
 from starforge.domain.spec_rules import freeze
@@ -55,7 +55,7 @@ def record_of(spec: JobSpec, *, number: int = 1, at: datetime = START) -> Record
 
 def order_of(spec: JobSpec, *, number: int = 1) -> LaunchOrder:
     run, nowhere = run_of(number), Signed("GET", "file:///nowhere.zip", (), START)
-    return LaunchOrder(run, run_name(spec.name, run), spec, nowhere, "", nowhere, None, NONCE)
+    return LaunchOrder(run, run_name(spec.name, run), spec, nowhere, Digest(""), "", nowhere, None, NONCE)
 
 
 def placed(world: World, record: Record) -> Record:

@@ -46,6 +46,7 @@ def attempt_file(order: LaunchOrder, *, stream: Path, ca_file: str | None) -> by
     attempt = {
         "nonce": order.nonce,
         "claim": _claim(order.claim, ca_file),
+        "capsule": order.capsule_digest,
         "claim_until": order.claim_until.timestamp() if order.claim_until else None,
         "stream": str(stream),
         # The supervisor keeps the time, as a request to cancel may give another grace than the spec.

@@ -32,7 +32,7 @@ class CapsuleMutations:
         context = of_info(info)
         code = Announced(Digest(input.digest), input.transport_sha256, int(input.bytes), input.files)
         try:
-            upload = await context.services.thread(prepare_code, context.ports, code)
+            upload = await context.services.objects_thread(prepare_code, context.ports, code)
         except UserMistake as mistake:
             errors = user_errors(mistake, "input")
             return PrepareCodePayload(user_errors=errors, status=CodeStatus.REFUSED, digest=None, upload=None)

@@ -35,7 +35,9 @@ async def capsule_files(context: Context, digest: Digest, prefix: str, page: Pag
     """Files whose path starts with `prefix`, in path order."""
     limit = page.limit(ROWS_MAX)
     after, before = _path(page.after), _path(page.before)
-    matching = [f for f in await context.services.thread(manifest, context.ports, digest) if f.path.startswith(prefix)]
+    matching = [
+        f for f in await context.services.objects_thread(manifest, context.ports, digest) if f.path.startswith(prefix)
+    ]
     within = [
         file for file in matching if (after is None or file.path > after) and (before is None or file.path < before)
     ]

@@ -66,8 +66,16 @@ class _Events:
         return [
             _change(row.position, row.at, entry)
             for row, entry in zip(rows, entries, strict=True)
-            if entry and matches(self._which, entry)
+            if entry and matches(self._which, entry) and await self._on_fleet(entry)
         ]
+
+    async def _on_fleet(self, entry: Entry) -> bool:
+        """Whether an entry is of one of the fleets asked for, by itself or by its job."""
+        fleets, fleet = self._which.fleets, entry.fleet
+        if fleets is not None and fleet is None and entry.run is not None:
+            job = await self._context.loaders.jobs.load(entry.run.job)
+            fleet = job.spec.fleet if job else None
+        return fleets is None or fleet in fleets
 
     def bookmark(self, position: int) -> EventChange:
         return _change(position, datetime.now(UTC), None)
@@ -80,12 +88,11 @@ def _may_match(which: Which, row: FeedRow) -> bool:
 
 
 def matches(which: Which, entry: Entry) -> bool:
-    """Whether an entry matches all of a filter that its row of the feed can't tell."""
+    """Whether an entry matches all of a filter that itself can tell, and its row of the feed can't."""
     reason = entry.detail.reason if isinstance(entry.detail, KubernetesSeen) else None
     return (
         (which.types is None or entry.type in which.types)
         and (which.min_severity is None or _severe(entry.severity) >= _severe(which.min_severity))
-        and (which.fleets is None or entry.fleet in which.fleets)
         and (which.attempt is None or (entry.run is not None and entry.run.attempt == which.attempt))
         and (which.kubernetes_reasons is None or reason in which.kubernetes_reasons)
         and (which.since is None or entry.last_at >= which.since)

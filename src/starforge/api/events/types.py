@@ -43,7 +43,14 @@ class Event(Node):
     count: int = strawberry.field(description="How often it happened so far.")
     first_at: datetime = strawberry.field(description="When it happened first.")
     last_at: datetime = strawberry.field(description="When it happened last.")
-    fleet: str | None = strawberry.field(description="Fleet it belongs to, or null if to none.")
+    own_fleet: strawberry.Private[str | None]
+
+    @strawberry.field(description="Fleet it belongs to, or null if to none.")
+    async def fleet(self, info: Info) -> str | None:
+        if self.own_fleet or self.run is None:
+            return self.own_fleet
+        row = await of_info(info).loaders.jobs.load(self.run.job)
+        return row.spec.fleet if row else None
 
     @strawberry.field(description=("Job or playground it belongs to, or null if to none."))
     async def workload(self, info: Info) -> Workload | None:
@@ -191,7 +198,9 @@ def event(row: timeline.Entry) -> Event:  # noqa: PLR0911  one line for each kin
 
 
 def _as(cls: type[EventT], row: timeline.Entry, **own: Any) -> EventT:
-    return mirror(cls, row, id=strawberry.ID(row.id), attempt=row.run.attempt if row.run else None, **own)
+    return mirror(
+        cls, row, id=strawberry.ID(row.id), attempt=row.run.attempt if row.run else None, own_fleet=row.fleet, **own
+    )
 
 
 @strawberry.type(description="An event and its cursor.")

@@ -75,7 +75,8 @@ async def _follow(
     log = ids.log(run, key)
     source: logs.LogSource | None = None
     number = await _first(context, run, key, read_line_cursor(after, log), tail)
-    listener = Listener(lambda row: _concerns(row, run, key), coalesce=True)
+    subject = f"{run} {key}"
+    listener = Listener(lambda row: _concerns(row, run, subject), coalesce=True)
     leave = context.services.hub.listen(listener)
     try:
         while True:
@@ -96,10 +97,10 @@ async def _follow(
         leave()
 
 
-def _concerns(row: FeedRow, run: RunKey, key: str) -> bool:
+def _concerns(row: FeedRow, run: RunKey, subject: str) -> bool:
     """Whether a row tells of this log, or of the end of its job, which is the end of a log that never came to be."""
     if row.kind is FeedKind.LOG:
-        return row.subject == f"{run} {key}"
+        return row.subject == subject
     return row.kind is FeedKind.JOB and row.job == run.job and Aspect.STATE in row.aspects
 
 

@@ -26,7 +26,7 @@ class PlainScreen(Screen):
         if reason:
             self._tell_new("reason", " ".join(filter(None, (reason["code"], reason["message"], reason["advice"]))))
         counts = job["podCounts"]
-        if counts["wanted"] and not job["ended"]:
+        if counts["ready"] and not job["ended"]:
             self._tell_new("pods", f"Pods: {counts['ready']} of {counts['wanted']} ready")
         if progress := job["progress"]:
             self._tell_new("progress", f"{steps(progress)}  {metrics(progress['metrics'])}".strip())

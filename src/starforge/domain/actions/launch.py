@@ -58,7 +58,15 @@ def _order(ports: Ports, job: Job, nonce: str) -> LaunchOrder:
     claim = ports.objects.sign_put(claim_key(job.run), seconds=claim_s, audience=Audience.POD, only_new=True)
     capsule = ports.objects.sign_get(capsule_key(record.digest), seconds=seconds, audience=Audience.POD)
     return LaunchOrder(
-        job.run, run_name(job.spec.name, job.run), job.spec, capsule, record.transport_sha256, claim, until, nonce
+        job.run,
+        run_name(job.spec.name, job.run),
+        job.spec,
+        capsule,
+        record.digest,
+        record.transport_sha256,
+        claim,
+        until,
+        nonce,
     )
 
 

@@ -7,15 +7,18 @@ import time
 from collections.abc import Iterator
 
 from starforge.domain.actions.hear import hear
+from starforge.domain.actions.look_after import look_after
 from starforge.domain.actions.observe import Observer
 from starforge.domain.errors import StoreUnavailable
-from starforge.domain.observation import FleetHeard, Seen
+from starforge.domain.names import RunKey
+from starforge.domain.observation import FleetHeard, RunSeen, Seen
 from starforge.domain.ports import Ports
 
 LEASE_S = 15.0
 RENEW_S = 5.0
 BATCH_S = 0.1
 BATCH_MAX = 1000
+LOOK_S = 60.0
 _QUEUE_MAX = 20_000
 _log = logging.getLogger(__name__)
 
@@ -48,6 +51,8 @@ class _Watch:
         self._seen: queue.Queue[Seen] = queue.Queue(_QUEUE_MAX)
         self._observer = Observer(ports)
         self._problem: str | None = None
+        self._mentioned: set[RunKey] = set()
+        self._looked = time.monotonic()
         self._heard_before = False
         self._renewed = self._renew_tried = time.monotonic()
 
@@ -58,6 +63,7 @@ class _Watch:
         try:
             while not self._stop.is_set() and pump.is_alive() and self._still_ours():
                 self._take(list(self._batch()))
+                self._look_after()
         finally:
             self._end.set()
             pump.join(10)
@@ -93,6 +99,7 @@ class _Watch:
 
     def _take(self, batch: list[Seen]) -> None:
         """Write a batch, however long the database is away: what was read from the fleet is not read again."""
+        self._mentioned |= {seen.run for seen in batch if isinstance(seen, RunSeen)}
         pause = 0.2
         while not self._stop.is_set():
             try:
@@ -103,6 +110,17 @@ class _Watch:
                 _log.warning("the observer waits for the database: %s", outage)
                 self._stop.wait(pause)
                 pause = min(pause * 2, 5.0)
+
+    def _look_after(self) -> None:
+        """Now and then ask about runs that nothing was told of since the last time."""
+        if time.monotonic() - self._looked < LOOK_S:
+            return
+        self._looked = time.monotonic()
+        mentioned, self._mentioned = frozenset(self._mentioned), set()
+        try:
+            self._take(list(look_after(self._ports, mentioned)))
+        except StoreUnavailable as outage:
+            _log.warning("runs that are silent are not looked after: %s", outage)
 
     def _hear(self, batch: list[Seen]) -> None:
         heard = [seen for seen in batch if isinstance(seen, FleetHeard)]

@@ -36,6 +36,7 @@ def attempt_file(order: LaunchOrder, *, with_ca: bool) -> str:
     content = {
         "nonce": order.nonce,
         "claim": claim,
+        "capsule": order.capsule_digest,
         "claim_until": order.claim_until.timestamp() if order.claim_until else None,
         "stream": places.STREAM,
         "cancel_grace_s": order.spec.cancel_grace_seconds,
