@@ -12,20 +12,20 @@ import itertools
 import os
 import re
 import signal
-import ssl
 import sys
 import time
 import traceback
 from dataclasses import dataclass
 
-import httpx
 from rich.console import Console
 from rich.table import Table
 
-from loop.checks import settings_of
+from loop.checks import nodes, settings_of
 from loop.gateway import Gateway
 from loop.processes import starforge
 from loop.rows import Row, rows
+
+NEEDED = ("FORGE_K8S_API_SERVER", "FORGE_S3_ENDPOINT", "FORGE_S3_ACCESS_KEY", "FORGE_S3_SECRET_KEY")
 
 
 @dataclass
@@ -39,6 +39,10 @@ class Verdict:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the closed loop.")
     parser.add_argument("--only", default="", help="only rows whose title matches this expression")
+    missing = [name for name in NEEDED if not os.environ.get(name)]
+    if missing:
+        print(f"The loop needs {', '.join(missing)}: see scripts/e2e/use-cluster.sh.", file=sys.stderr)
+        return 2
     wanted = [row for row in rows() if re.search(parser.parse_args().only, row.title)]
     gpus, https = advertised_gpus(), os.environ["FORGE_S3_ENDPOINT"].startswith("https")
     verdicts: list[Verdict] = []
@@ -67,6 +71,8 @@ def skip(row: Row, *, gpus: int, https: bool) -> str | None:
         return "skipped: no GPUs advertised"
     if row.needs_https and not https:
         return "skipped: the object store speaks HTTP only"
+    if row.needs_http and not settings_of(row.settings)["FORGE_S3_ENDPOINT"].startswith("http:"):
+        return "skipped: LOOP_HTTP_S3_ENDPOINT names no store that speaks HTTP"
     return None
 
 
@@ -85,11 +91,8 @@ async def judge(gateway: Gateway, row: Row) -> Verdict:
 
 def advertised_gpus() -> int:
     """GPUs that the nodes of the cluster advertise together."""
-    context = ssl.create_default_context(cafile=os.environ.get("FORGE_K8S_CA_FILE"))
-    headers = {"authorization": f"Bearer {os.environ['FORGE_K8S_TOKEN']}"}
-    url = f"{os.environ['FORGE_K8S_API_SERVER']}/api/v1/nodes"
-    nodes = httpx.get(url, headers=headers, verify=context, timeout=60).raise_for_status().json()["items"]
-    return sum(int(node["status"].get("allocatable", {}).get("nvidia.com/gpu", 0)) for node in nodes)
+    found = asyncio.run(nodes(settings_of({})))
+    return sum(int(node["status"].get("allocatable", {}).get("nvidia.com/gpu", 0)) for node in found)
 
 
 def show(verdicts: list[Verdict]) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.e2e.conftest import Cluster
 sys.path.insert(0, str(Path(__file__).parent.parent.parent / "scripts" / "e2e"))
 
 from loop import checks
+from loop.gateway import Gateway
 from loop.jobs import Followed, pool, run, start
 from loop.processes import starforge
 
@@ -49,6 +51,13 @@ def spec(name: str) -> dict[str, object]:
     return {"name": name, "command": ["python3", "main.py"], "pools": [pool("train", "h200")], "deadlines": deadlines}
 
 
+async def told(gateway: Gateway, story: Awaitable[Followed]) -> Followed:
+    try:
+        return await story
+    finally:
+        await gateway.close()
+
+
 def whole(followed: Followed) -> None:
     assert followed.job["state"] == "SUCCEEDED", followed.job["reason"]
     assert [line for line in followed.lines if line.startswith("line ")] == [f"line {n}" for n in range(40)]
@@ -64,7 +73,7 @@ def test_an_api_server_that_is_away_for_ten_seconds(cluster: Cluster, restart: s
         return followed
 
     with starforge({}) as gateway:
-        whole(asyncio.run(story()))
+        whole(asyncio.run(told(gateway, story())))
 
 
 def test_an_object_store_that_is_away_while_the_capsule_is_to_be_stored(
@@ -82,6 +91,6 @@ def test_an_object_store_that_is_away_while_the_capsule_is_to_be_stored(
         return followed
 
     with starforge({}) as gateway:
-        followed = asyncio.run(story())
+        followed = asyncio.run(told(gateway, story()))
     whole(followed)
     assert any("object store" in reason.lower() for reason in followed.reasons), followed.reasons

@@ -273,7 +273,7 @@ class Platform:
         options: dict[str, Any] = uvicorn_options(TransportLimits())
         config = uvicorn.Config(app, port=self.port, log_config=None, timeout_graceful_shutdown=20, **options)
         server = _Server(config)
-        thread = threading.Thread(target=server.run, name="gateway")
+        thread = threading.Thread(target=server.run, name="gateway", daemon=True)
         thread.start()
         try:
             assert server.ready.wait(PATIENCE_S)

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import ssl
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -59,13 +60,25 @@ async def _logs(followed: Followed, settings: dict[str, str]) -> None:
                 assert text.decode() == "".join(f"{line}\n" for line in followed.lines), "the archive differs"
 
 
+def cluster(settings: dict[str, str]) -> httpx.AsyncClient:
+    """A client of the Kubernetes API that the settings name."""
+    context = ssl.create_default_context(cafile=settings.get("FORGE_K8S_CA_FILE"))
+    token = settings.get("FORGE_K8S_TOKEN") or Path(settings["FORGE_K8S_TOKEN_FILE"]).read_text().strip()
+    headers = {"authorization": f"Bearer {token}"}
+    return httpx.AsyncClient(verify=context, headers=headers, base_url=settings["FORGE_K8S_API_SERVER"], timeout=60)
+
+
+async def nodes(settings: dict[str, str]) -> list[dict[str, Any]]:
+    """The nodes of the cluster."""
+    async with cluster(settings) as http:
+        found: list[dict[str, Any]] = (await http.get("/api/v1/nodes")).raise_for_status().json()["items"]
+    return found
+
+
 async def nothing_left(name: str, settings: dict[str, str]) -> None:
     """AssertionError if the namespace has anything of the RayJob `name`."""
     namespace = settings.get("FORGE_K8S_NAMESPACE", "starforge")
-    context = ssl.create_default_context(cafile=settings.get("FORGE_K8S_CA_FILE"))
-    headers = {"authorization": f"Bearer {settings['FORGE_K8S_TOKEN']}"}
-    base = settings["FORGE_K8S_API_SERVER"]
-    async with httpx.AsyncClient(verify=context, headers=headers, base_url=base, timeout=60) as http:
+    async with cluster(settings) as http:
         for kind, path in KINDS.items():
             answer = await http.get(path.format(namespace))
             answer.raise_for_status()

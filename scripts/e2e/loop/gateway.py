@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import httpx
@@ -26,7 +26,7 @@ class Gateway:
         data: dict[str, Any] = answer["data"]
         return data
 
-    async def follow(self, document: str, **variables: Any) -> AsyncIterator[dict[str, Any]]:
+    async def follow(self, document: str, **variables: Any) -> AsyncGenerator[dict[str, Any], None]:
         """The `data` of each step of a subscription."""
         url = self._url.replace("http", "ws", 1)
         async with connect(url, subprotocols=["graphql-transport-ws"], max_size=None) as socket:  # type: ignore[list-item]

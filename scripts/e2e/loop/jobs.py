@@ -1,6 +1,7 @@
 """Submits a job and follows it to its end over three subscriptions, as a dashboard would."""
 
 import asyncio
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,15 @@ class Followed:
     pending: asyncio.Event = field(default_factory=asyncio.Event)
     running: asyncio.Event = field(default_factory=asyncio.Event)
 
+    def changed(self, job: dict[str, Any]) -> bool:
+        """Note a change; True if it was the last one."""
+        self.revisions.append(job["revision"])
+        if job["reason"] and job["reason"]["message"] not in self.reasons:
+            self.reasons.append(job["reason"]["message"])
+        if job["state"] in ("PENDING", "RUNNING"):
+            (self.pending if job["state"] == "PENDING" else self.running).set()
+        return job["state"] in END_STATES
+
     @property
     def log(self) -> str:
         return "\n".join(self.lines)
@@ -112,32 +122,28 @@ async def _follow(gateway: Gateway, followed: Followed, cursor: str) -> None:
 
 
 async def _events(gateway: Gateway, followed: Followed, cursor: str) -> None:
-    async for step in gateway.follow(EVENTS, jobs=[followed.id], after=cursor):
-        event = step["events"]["event"] or {}
-        if "jobState" in event:
-            followed.states.append(event["jobState"])
-        if "kubernetesReason" in event:
-            followed.kubernetes.append(event["kubernetesReason"])
-        if followed.states and followed.states[-1] in END_STATES:
-            return
+    async with aclosing(gateway.follow(EVENTS, jobs=[followed.id], after=cursor)) as steps:
+        async for step in steps:
+            event = step["events"]["event"] or {}
+            if "jobState" in event:
+                followed.states.append(event["jobState"])
+            if "kubernetesReason" in event:
+                followed.kubernetes.append(event["kubernetesReason"])
+            if followed.states and followed.states[-1] in END_STATES:
+                return
 
 
 async def _changes(gateway: Gateway, followed: Followed, cursor: str) -> None:
-    async for step in gateway.follow(CHANGES, id=followed.id, after=cursor):
-        job = step["job"]["job"]
-        if job is None:
-            continue
-        followed.revisions.append(job["revision"])
-        if job["reason"] and job["reason"]["message"] not in followed.reasons:
-            followed.reasons.append(job["reason"]["message"])
-        if job["state"] in ("PENDING", "RUNNING"):
-            (followed.pending if job["state"] == "PENDING" else followed.running).set()
-        if job["state"] in END_STATES:
-            return
+    async with aclosing(gateway.follow(CHANGES, id=followed.id, after=cursor)) as steps:
+        async for step in steps:
+            job = step["job"]["job"]
+            if job and followed.changed(job):
+                return
 
 
 async def _logs(gateway: Gateway, followed: Followed) -> None:
-    async for step in gateway.follow(LOGS, id=followed.id):
-        for line in step["jobLogs"]["lines"] or []:
-            followed.lines.append(line["text"])
-            followed.numbers.append(line["number"])
+    async with aclosing(gateway.follow(LOGS, id=followed.id)) as steps:
+        async for step in steps:
+            for line in step["jobLogs"]["lines"] or []:
+                followed.lines.append(line["text"])
+                followed.numbers.append(line["number"])

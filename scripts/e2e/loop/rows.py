@@ -30,6 +30,7 @@ class Row:
     settings: dict[str, str] = field(default_factory=dict)
     needs_gpus: bool = False
     needs_https: bool = False
+    needs_http: bool = False
 
 
 def series() -> tuple[str, str]:
@@ -54,7 +55,7 @@ async def digits(gateway: Gateway, settings: dict[str, str]) -> str:
     assert "evaluator: classes" in done.log, "the evaluator did not read its file"
     https = settings["FORGE_S3_ENDPOINT"].startswith("https")
     _init_containers(done, wanted=not https)
-    _placed(done)
+    await _placed(done, settings)
     await checks.after(done, settings)
     return f"accuracy {accuracy:.4f}"
 
@@ -68,9 +69,12 @@ def _init_containers(done: Followed, *, wanted: bool) -> None:
         assert len(fetched) == len(done.job["pods"]), "not every Pod fetched the Capsule"
 
 
-def _placed(done: Followed) -> None:
-    by_pool = {pod["pool"]: pod["nodeName"] for pod in done.job["pods"] if pod["role"] in ("HEAD", "WORKER")}
-    assert len(set(by_pool.values())) == len(by_pool), f"pools share a node: {by_pool}"
+async def _placed(done: Followed, settings: dict[str, str]) -> None:
+    """The head on a node of the first series, the worker group on one of the second."""
+    label = settings.get("FORGE_K8S_GPU_NODE_LABEL", "starforge/gpu-series")
+    found = {node["metadata"]["name"]: node["metadata"]["labels"].get(label) for node in await checks.nodes(settings)}
+    by_role = {pod["role"]: found[pod["nodeName"]] for pod in done.job["pods"] if pod["role"] != "SUBMITTER"}
+    assert by_role == dict(zip(("HEAD", "WORKER"), series(), strict=True)), by_role
 
 
 async def two_machines(gateway: Gateway, settings: dict[str, str]) -> str:
@@ -186,7 +190,7 @@ def rows() -> list[Row]:
         Row("user code that fails", failing),
         Row("cancel while running", cancel),
         Row("a series that no node has", no_such_series),
-        Row("two pools, code by HTTP and init containers", digits, plain),
+        Row("two pools, code by HTTP and init containers", digits, plain, needs_http=True),
         Row("storage root and corpus", storage, claims),
         Row("storage that is not shared", not_shared, claims | {"FORGE_K8S_STORAGE_SHARED": "false"}),
         Row("no GPU passthrough", no_passthrough, {"FORGE_K8S_GPU_PASSTHROUGH": "0"}),

@@ -24,6 +24,8 @@ from starforge.api.transport.mutations import RunningMutations
 from starforge.domain.errors import StoreUnavailable
 from starforge.domain.queries import FeedRow
 
+CANCEL_AGAIN_S = 0.5
+
 
 class StoredFeed:
     """The feed's table, asked from the gateway's threads."""
@@ -79,9 +81,15 @@ async def _lifespan(hub: Hub, services: Services, mutations: RunningMutations) -
         yield
     finally:
         await mutations.drain()
-        delivering.cancel()
-        await asyncio.gather(delivering, return_exceptions=True)
+        await end(delivering)
         services.close()
+
+
+async def end(task: asyncio.Task[None]) -> None:
+    """Cancel a task until it has ended: asyncio.wait_for of Python 3.11 loses a cancellation that meets its result."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=CANCEL_AGAIN_S)
 
 
 def _probes(services: Services) -> list[Route]:

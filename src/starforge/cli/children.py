@@ -19,11 +19,13 @@ class Children:
 
     logs: Path
     _running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _began: dict[str, int] = field(default_factory=dict)
 
     def start(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
         """Start a process in a session of its own, which gets SIGTERM should we die."""
         self.logs.mkdir(parents=True, exist_ok=True)
         with (self.logs / f"{name}.log").open("ab") as log:
+            self._began[name] = log.tell()
             self._running[name] = subprocess.Popen(
                 command, env=dict(env), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True, preexec_fn=_end_with_parent,  # noqa: PLW1509
@@ -32,6 +34,12 @@ class Children:
     def ended(self) -> str | None:
         """Name of a process that ended by itself, if one did."""
         return next((name for name, process in self._running.items() if process.poll() is not None), None)
+
+    def said(self, name: str, words: str) -> bool:
+        """Whether a process has written `words` since it was started."""
+        with (self.logs / f"{name}.log").open("rb") as log:
+            log.seek(self._began[name])
+            return words.encode() in log.read()
 
     def last_words(self, name: str) -> str:
         """The end of a process's log."""

@@ -15,7 +15,7 @@ import httpx
 
 from starforge.adapters.settings import Settings, load_settings
 from starforge.cli.children import Children, wait_until
-from starforge.cli.ending import end_runs
+from starforge.cli.ending import end_runs, remove_runs
 from starforge.cli.serve import on_signal
 from starforge.domain.errors import SettingsWrong
 from starforge.domain.ports import FleetKind
@@ -56,8 +56,8 @@ def dev_running(*, port: int, data: Path, env: Mapping[str, str]) -> Iterator[Ru
 
 
 def _leave_nothing(settings: Settings, children: Children) -> None:
-    if settings.default_fleet_kind is FleetKind.LOCAL and children.ended() is None:
-        end_runs(settings)
+    if settings.default_fleet_kind is FleetKind.LOCAL:
+        (end_runs if children.ended() is None else remove_runs)(settings)
 
 
 @contextmanager
@@ -123,6 +123,8 @@ def _start(settings: Settings, env: Mapping[str, str], children: Children) -> st
     children.start("watch", [*program, "watch"], env)
     base = f"http://127.0.0.1:{settings.port}"
     wait_until(lambda: _ready(base), children, timeout_s=READY_S, what="the gateway")
+    wait_until(lambda: children.said("worker", " ready."), children, timeout_s=READY_S, what="the worker")
+    wait_until(lambda: children.said("watch", "observing fleet"), children, timeout_s=READY_S, what="the watch")
     if settings.default_fleet_kind is FleetKind.SIMULATED and settings.simulate:
         children.start("busy", [sys.executable, "-c", "from starforge.cli.serve import busy; busy()"], env)
     return f"{base}/graphql"

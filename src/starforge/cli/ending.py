@@ -5,7 +5,6 @@ import time
 from starforge.adapters.settings import Settings
 from starforge.adapters.wiring import build
 from starforge.domain.actions.cancel import Wish, cancel
-from starforge.domain.errors import StarForgeError
 from starforge.domain.job import PLATFORM, Job, JobState
 from starforge.domain.ports import Ports
 from starforge.domain.queries import JobFilter, JobOrder, Window
@@ -26,15 +25,31 @@ def end_runs(settings: Settings) -> None:
 
 
 def _end(ports: Ports) -> None:
-    for job in _holding(ports):
-        try:
-            cancel(ports, job.id, Wish(PLATFORM, NOTE, GRACE_S))
-        except StarForgeError as refused:
-            raise RuntimeError(f"Job {job.id} could not be ended: {refused}") from refused
     until = time.monotonic() + PATIENCE_S
     while left := _holding(ports):
         if time.monotonic() > until:
-            raise RuntimeError(f"Not ended within {PATIENCE_S:.0f} s: {', '.join(job.id for job in left)}.")
+            return _remove(ports, left)
+        for job in left:
+            cancel(ports, job.id, Wish(PLATFORM, NOTE, GRACE_S))  # again for one that was launched meanwhile
+        time.sleep(0.2)
+
+
+def remove_runs(settings: Settings) -> None:
+    """Remove what runs, with no worker to do it; the jobs learn of it when StarForge is started again."""
+    parts = build(settings)
+    try:
+        _remove(parts.ports, _holding(parts.ports))
+    finally:
+        parts.close()
+
+
+def _remove(ports: Ports, jobs: list[Job]) -> None:
+    for job in jobs:
+        ports.fleet.delete(job.run)
+    until = time.monotonic() + PATIENCE_S
+    while left := [job.id for job in jobs if ports.fleet.remaining(job.run)]:
+        if time.monotonic() > until:
+            raise RuntimeError(f"Not ended within {PATIENCE_S:.0f} s: {', '.join(left)}.")
         time.sleep(0.2)
 
 

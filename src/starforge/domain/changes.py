@@ -43,12 +43,13 @@ class NewCommand:
 
 @dataclass(frozen=True)
 class Command:
-    """A command as it was taken; `tries` counts this one."""
+    """A command as it was taken; `tries` counts this one, `outages` those in which something could not be asked."""
 
     id: CommandId
     kind: CommandKind
     run: RunKey
     tries: int
+    outages: int = 0
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,7 @@ class Retry:
 
     due_at: datetime
     error: str | None = None
+    outage: bool = False
 
 
 @dataclass

@@ -21,7 +21,7 @@ def judge(job: Job, seen: RunSeen, waits_for: Reason | None, at: datetime) -> Jo
         return job
     if job.attempt.ending and (seen.phase in ENDED_PHASES or seen.phase is RunPhase.ABSENT):
         return conclude(job, JobOutcome.FAILED, None, at)
-    lost = _head_lost(job, seen, at)
+    lost = _head_lost(job, seen, waits_for, at)
     if lost:
         return conclude(_launched(job, at), JobOutcome.FAILED, lost, at)
     return _by_phase(job, seen, waits_for, at)
@@ -146,14 +146,17 @@ def _absent(job: Job, at: datetime) -> Job:
     return finish(job, JobOutcome.FAILED, reason(ReasonCode.DELETED_OUTSIDE, message, at, advice=advice), at)
 
 
-def _head_lost(job: Job, seen: RunSeen, at: datetime) -> Reason | None:
+def _head_lost(job: Job, seen: RunSeen, waits_for: Reason | None, at: datetime) -> Reason | None:
     first, now = job.attempt.head_uid, _head(seen)
     if first is None or seen.phase in ENDED_PHASES or seen.phase is RunPhase.ABSENT or job.attempt.exited_at:
         return None
     if now and now.uid == first and any(one.termination and one.termination.oom_killed for one in now.containers):
         return _out_of_memory(now, at)
     if job.state is not JobState.RUNNING:
-        return _head_failed(now, at) if now and now.phase is PodPhase.FAILED else None
+        if now is None or now.phase is not PodPhase.FAILED:
+            return None
+        known = waits_for and waits_for.code in (ReasonCode.INIT_CRASH, ReasonCode.IMAGE_PULL)
+        return waits_for if known else _head_failed(now, at)
     if now and now.uid == first and not _ended_once(now) and not now.terminating:
         return None
     message = "The Ray head was lost, and with it the run: what runs in its place would start from the beginning."

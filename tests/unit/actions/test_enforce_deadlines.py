@@ -41,7 +41,7 @@ def test_a_run_that_does_not_start_in_time_ends_and_says_what_held_it(world: Wor
     job = world.pending(with_limits(pre_running=60))
     full = PodCondition("PodScheduled", False, "Unschedulable", "0/3 nodes are available")
     world.see(job, RunPhase.WAITING, pod("w", phase=PodPhase.PENDING, conditions=(full,)))
-    world.settle(62)
+    world.settle(66)
     after = world.job(job)
     assert after.state is JobState.FAILED
     why = after.attempt.reason

@@ -75,3 +75,4 @@ def test_a_job_that_ends_in_the_middle_is_left_alone(world: World) -> None:
     world.store.interfere = [ends]
     hear(world.ports, PROBLEM, tell=False)
     assert world.job(job).state is JobState.SUCCEEDED
+    assert world.job(job).attempt.stale_since is None

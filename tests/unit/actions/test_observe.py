@@ -152,7 +152,8 @@ def test_an_observer_that_dies_anywhere_loses_and_doubles_nothing(new_world: New
         world = new_world()
         job = world.pending()
         world.faults.count, world.faults.at = 0, at
-        batch = [world.picture(job, RunPhase.RUNNING, head()), world.lines(job, "one"), event(world, job, "Pulled")]
+        batch: list[Seen] = [world.picture(job, RunPhase.RUNNING, head()), world.lines(job, "one")]
+        batch.append(event(world, job, "Pulled"))
         with pytest.raises(Crash):
             world.observer.observe(batch)
         Observer(world.ports).observe(batch)
@@ -487,12 +488,14 @@ def test_a_run_that_is_seen_before_its_launch_was_written_down_is_known_from_the
 
 
 def crash_after_launch(world: World) -> None:
-    def crash() -> None:
-        raise Crash
-
     seen = world.fleet.during_launch
     assert seen is not None
-    world.fleet.during_launch = lambda: (seen(), crash())
+
+    def dies() -> None:
+        seen()
+        raise Crash
+
+    world.fleet.during_launch = dies
     world.work()
 
 

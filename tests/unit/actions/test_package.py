@@ -69,19 +69,18 @@ def test_a_capsule_that_another_zlib_stored_is_recorded_as_it_is_there(world: Wo
     assert record.bytes == len(stored)
 
 
-def crash_at(world: World, name: str, times: int) -> None:
-    """Submit and work until the effect `name` was done for the n-th time, and die then."""
+def crash_at(world: World, effect: str, times: int) -> None:
+    """Submit and work until an effect was done for the n-th time, and die then."""
     seen = 0
     step = world.faults.step
 
-    def counted(what: str) -> None:
+    def counted(name: str) -> None:
         nonlocal seen
-        seen += what == name
+        seen += name == effect
         if seen == times:
             world.faults.step = step  # type: ignore[method-assign]
-            seen = -1000
             raise Crash
-        step(what)
+        step(name)
 
     world.faults.step = counted  # type: ignore[method-assign]
     world.submit()

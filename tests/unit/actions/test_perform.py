@@ -238,8 +238,15 @@ def test_giving_up_under_a_lease_that_has_passed_on_is_left_to_the_new_holder(wo
         world.work()
         world.clock.forward(31)
     (command,) = world.due()
-    world.store.interfere = [lambda: (world.clock.forward(LEASE_S + 1), world.take(command, by="other"))]
+
+    def taken_over() -> None:
+        world.clock.forward(LEASE_S + 1)
+        world.take(command, by="other")
+
+    world.store.interfere = [taken_over]
+    world.faults.count = 0
     assert perform(world.ports, command)
+    assert world.faults.count == 1  # one try to commit: more of them could not help
     assert world.job(job).state is JobState.PACKAGING
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from starforge.domain.actions.submit import Submission, SubmitStatus, submit
 from starforge.domain.capsule import InlineFile
-from starforge.domain.errors import CodeRefused, Conflict, SpecRefused, StaleRevision, UserMistake
+from starforge.domain.errors import CodeRefused, Conflict, SpecRefused, StaleRevision, StoreUnavailable, UserMistake
 from starforge.domain.job import JobState
 from starforge.domain.names import Digest
 from starforge.domain.ports import Ports
@@ -130,3 +130,16 @@ def test_a_conflict_in_the_store_that_is_no_replay_is_not_hidden(world: World) -
     world.store.interfere = [stale]
     with pytest.raises(StaleRevision):
         submit(world.ports, replace(WHAT, idempotency_key=None), ANN)
+
+
+def test_what_is_committed_is_not_taken_back_by_a_store_that_goes_away_then(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(**_: object) -> None:
+        raise StoreUnavailable("It restarts.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.sql, "due", away)
+        assert submit(world.ports, WHAT, ANN).status is SubmitStatus.CREATED
+    assert world.nudged == []
+    assert len(world.due()) == 1

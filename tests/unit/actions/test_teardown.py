@@ -88,16 +88,16 @@ def test_a_worker_that_dies_anywhere_ends_it_once(new_world: Callable[[], World]
     calm.finishing()
     start = calm.faults.count
     calm.fleet.lasts = 1
-    calm.settle(4)
+    calm.settle(3)
     for at in range(1, calm.faults.count - start + 1):
         world = new_world()
         job = world.finishing()
         world.fleet.lasts = 1
         world.faults.count, world.faults.at = 0, at
         with suppress(Crash):
-            world.settle(4)
+            world.settle(3)
         world.clock.forward(200)
-        world.settle(5)
+        world.settle(3)
         assert world.job(job).state is JobState.SUCCEEDED
         details = [entry.detail for entry in world.entries(job)]
         told = [detail.teardown.state for detail in details if isinstance(detail, TeardownChanged)]

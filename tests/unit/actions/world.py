@@ -67,14 +67,20 @@ class World:
             fleet=as_port(self.fleet),
             objects=as_port(self.objects),
             packer=self.packer,
-            nudge=self.nudged.extend,
-            publish=self.published.extend,
+            nudge=self._nudge,
+            publish=self._publish,
             now=self.clock,
             random=self.ids,
             scratch=self._scratch,
         )
         self.observer = Observer(self.ports)
         self._cursor = 0
+
+    def _nudge(self, commands: Sequence[CommandId]) -> None:
+        self.nudged.extend(commands)
+
+    def _publish(self, rows: Sequence[FeedRow]) -> None:
+        self.published.extend(rows)
 
     @contextmanager
     def _scratch(self) -> Iterator[Path]:

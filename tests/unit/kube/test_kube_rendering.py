@@ -159,7 +159,7 @@ def test_the_secret_holds_what_the_runner_reads() -> None:
         "claim": {"url": wanted.claim.url, "headers": {"If-None-Match": "*"}, "ca_file": "/starforge-ca/ca.crt"},
         "claim_until": 1795953600.0,
         "stream": "/proc/1/fd/1",
-        "cancel_grace_s": 30,
+        "cancel_grace_s": 3600,
     }
     assert render_secret(HTTP, CONFIG, ca_bundle=None)["stringData"]["capsule-url"] == HTTP.capsule.url
 

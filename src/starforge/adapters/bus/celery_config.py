@@ -6,11 +6,13 @@ hands an unacknowledged message out again.
 
 from celery import Celery
 
+from starforge.domain.actions import perform
+
 TASK_RUN = "starforge.run"
 QUEUE = "starforge"
 SOFT_LIMIT_S = 110
 HARD_LIMIT_S = 120
-LEASE_S = 150
+LEASE_S = int(perform.LEASE_S)
 VISIBILITY_TIMEOUT_S = 900
 SOFT_SHUTDOWN_S = 20
 _SOCKET_TIMEOUT_S = 10

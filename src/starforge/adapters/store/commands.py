@@ -38,7 +38,7 @@ def _ask(new: Insert) -> Insert:
 
 def _values(command: NewCommand) -> dict[str, object]:
     run = {"job_id": command.run.job, "attempt": command.run.attempt}
-    return {"id": command.id, "kind": command.kind.value, "due_at": command.due_at, "tries": 0} | run
+    return {"id": command.id, "kind": command.kind.value, "due_at": command.due_at, "tries": 0, "outages": 0} | run
 
 
 def _earlier(one: ColumnElement[datetime], other: ColumnElement[datetime]) -> ColumnElement[datetime]:
@@ -73,7 +73,7 @@ def _retry(retry: Retry) -> dict[str, object]:
     due = _earlier(func.coalesce(COMMAND.c.again_at, later), later)
     if retry.error is None:
         return {"due_at": due, "tries": COMMAND.c.tries - 1}
-    return {"due_at": due, "error": retry.error}
+    return {"due_at": due, "error": retry.error, "outages": COMMAND.c.outages + int(retry.outage)}
 
 
 def _done(at: datetime) -> dict[str, object]:
@@ -82,6 +82,7 @@ def _done(at: datetime) -> dict[str, object]:
         "done_at": case((again.is_(None), literal(at, Moment()))),
         "due_at": func.coalesce(again, COMMAND.c.due_at),
         "tries": case((again.is_(None), COMMAND.c.tries), else_=0),
+        "outages": case((again.is_(None), COMMAND.c.outages), else_=0),
     }
 
 
@@ -96,13 +97,13 @@ def take(connection: Connection, command: CommandId, *, token: str, at: datetime
         update(COMMAND)
         .where(COMMAND.c.id == command, OPEN, COMMAND.c.due_at <= at, ~busy.exists())
         .values(token=token, leased_until=until, again_at=None, tries=COMMAND.c.tries + 1)
-        .returning(COMMAND.c.kind, COMMAND.c.job_id, COMMAND.c.attempt, COMMAND.c.tries)
+        .returning(COMMAND.c.kind, COMMAND.c.job_id, COMMAND.c.attempt, COMMAND.c.tries, COMMAND.c.outages)
     )
     row = connection.execute(statement).first()
     if row is None:
         return None
     run = RunKey(JobId(row.job_id), row.attempt)
-    return Lease(Command(command, CommandKind(row.kind), run, row.tries), token, until)
+    return Lease(Command(command, CommandKind(row.kind), run, row.tries, row.outages), token, until)
 
 
 def due(

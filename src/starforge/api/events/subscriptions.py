@@ -62,7 +62,10 @@ class _Events:
 
     async def tell(self, rows: Sequence[FeedRow]) -> Sequence[EventChange]:
         self._context.renew()
-        entries = await self._context.loaders.entries.load_many([row.subject for row in rows])
+        loaders = self._context.loaders
+        entries = await loaders.entries.load_many([row.subject for row in rows])
+        if self._which.fleets is not None:  # for `_on_fleet`, all at once
+            await loaders.jobs.load_many([entry.run.job for entry in entries if entry and entry.run])
         return [
             _change(row.position, row.at, entry)
             for row, entry in zip(rows, entries, strict=True)

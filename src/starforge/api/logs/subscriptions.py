@@ -1,6 +1,6 @@
 """Log lines live: each once and in order, from rows or archive, until the log is closed."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Annotated
@@ -85,9 +85,9 @@ async def _follow(
             is_over = source is None and await _is_over(context, run)
             source = await find_source(context, run, key)
             while source and number < source.lines:
-                lines = await _some(context, run, key, number + 1, source.lines)
-                number = lines[-1].number
-                yield _chunk(log, number, source, lines)
+                for lines in split(await _some(context, source, number + 1)):
+                    number = lines[-1].number
+                    yield _chunk(log, number, source, lines)
             if is_over if source is None else source.state is not LogState.OPEN:
                 yield _chunk(log, number, source, [], end=True)
                 return
@@ -114,15 +114,25 @@ async def _first(context: Context, run: RunKey, key: str, after: int | None, tai
     return max(0, source.lines - tail) if source else 0
 
 
-async def _some(context: Context, run: RunKey, key: str, first: int, last: int) -> list[logs.LogLine]:
-    """At least one line and at most LINES_MAX lines or CHUNK_BYTES."""
-    lines = await read_lines(context, run, key, first, min(last, first + LINES_MAX - 1))
-    size = 0
-    for index, line in enumerate(lines):
-        size += len(line.text)
-        if size > CHUNK_BYTES and index:
-            return lines[:index]
-    return lines
+async def _some(context: Context, source: logs.LogSource, first: int) -> list[logs.LogLine]:
+    """At least one line and at most LINES_MAX lines, and not many more bytes than a chunk if lines are about equal."""
+    average = max(1, source.bytes // source.lines)
+    count = min(LINES_MAX, max(1, CHUNK_BYTES // average))
+    return await read_lines(context, source.run, source.key, first, min(source.lines, first + count - 1))
+
+
+def split(lines: Sequence[logs.LogLine]) -> list[list[logs.LogLine]]:
+    """Lines in chunks of at most CHUNK_BYTES; a longer line is one of its own."""
+    chunks: list[list[logs.LogLine]] = []
+    room = 0
+    for line in lines:
+        size = len(line.text.encode())
+        if not chunks or size > room:
+            chunks.append([])
+            room = CHUNK_BYTES
+        chunks[-1].append(line)
+        room -= size
+    return chunks
 
 
 async def _is_over(context: Context, run: RunKey) -> bool:

@@ -1,10 +1,11 @@
 """The one way to write: commit, then tell gateways and workers. What fails after the commit is repaired by the tick."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 
 from starforge.domain.changes import Changes, Lease, NewCommand
-from starforge.domain.errors import NotFound, StaleRevision
+from starforge.domain.errors import NotFound, StaleRevision, StoreUnavailable
 from starforge.domain.job import Job
 from starforge.domain.names import CommandId, JobId
 from starforge.domain.ports import Ports
@@ -28,7 +29,9 @@ def _nudge(ports: Ports, changes: Changes, lease: Lease | None) -> None:
     A finished command may have kept others of its job waiting.
     """
     jobs = {command.run.job for command in changes.commands} | ({lease.command.run.job} if lease else set())
-    if jobs:
+    if not jobs:
+        return
+    with suppress(StoreUnavailable):  # it is committed: to raise now would make the caller do it again
         ports.nudge(ports.store.due(at=ports.now(), limit=NUDGE_MAX, jobs=sorted(jobs)))
 
 

@@ -19,6 +19,7 @@ from starforge.domain.telling import write
 from starforge.domain.timeline import CommandKind, Entry, LogChanged, Severity
 
 DRIVER_PATIENCE = timedelta(seconds=20)
+SETTLES = timedelta(seconds=2)
 _PAGE = 5000
 
 
@@ -28,7 +29,7 @@ def archive(ports: Ports, lease: Lease) -> None:
     if job.state is not JobState.FINISHING or job.run != lease.command.run or job.attempt.logs_archived_at:
         return apply(ports, Changes(done=True), lease)
     sources = list(ports.store.log_sources([job.run]).get(job.run, ()))
-    if _driver_is_awaited(job, sources, ports.now()):
+    if _lines_are_awaited(job, sources, ports.now()):
         return apply(ports, Changes(retry=Retry(ports.now() + timedelta(seconds=1))), lease)
     stored = [_store(ports, source) for source in _close(ports, job)]
     manifest = _manifest(job.run, stored)
@@ -46,8 +47,10 @@ def manifest_key(run: RunKey) -> str:
     return f"logs/{run.job}/{run.attempt}/manifest.json"
 
 
-def _driver_is_awaited(job: Job, sources: list[LogSource], now: datetime) -> bool:
+def _lines_are_awaited(job: Job, sources: list[LogSource], now: datetime) -> bool:
     driver = next((source for source in sources if source.key == DRIVER), None)
+    if job.attempt.started_at is None and job.attempt.launched_at:
+        return now < (job.attempt.finished_at or now) + SETTLES  # the containers' last words are on their way
     if job.attempt.started_at is None or job.attempt.exited_at or (driver and driver.state is not LogState.OPEN):
         return False
     since = job.attempt.finished_at or now

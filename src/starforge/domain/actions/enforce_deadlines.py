@@ -9,7 +9,7 @@ from starforge.domain.actions.apply import command, guarded, load
 from starforge.domain.actions.cancel import end_now
 from starforge.domain.changes import Changes
 from starforge.domain.deadlines import Clock, ClockKind
-from starforge.domain.errors import FleetUnavailable
+from starforge.domain.errors import FleetRefused, FleetUnavailable, StoreUnavailable
 from starforge.domain.job import Ending, Job, JobOutcome, JobState, finish
 from starforge.domain.names import JobId
 from starforge.domain.observation import RunSeen
@@ -32,24 +32,31 @@ _CODES = {
 
 def enforce_deadlines(ports: Ports) -> int:
     """Check every job with a time that is over; returns how many there were."""
-    jobs = ports.store.overdue(at=ports.now(), limit=BATCH)
+    jobs, ask = ports.store.overdue(at=ports.now(), limit=BATCH), True
     for job in jobs:
-        enforce(ports, job)
+        try:
+            ask = enforce(ports, job, ask=ask) and ask
+        except StoreUnavailable:
+            raise
+        except Exception:  # noqa: BLE001  the clocks of others run as well
+            _log.exception("the clocks of %s could not be enforced", job)
     return len(jobs)
 
 
-def enforce(ports: Ports, job: JobId) -> None:
-    """End one job if its grace or one of its clocks is over.
+def enforce(ports: Ports, job: JobId, *, ask: bool = True) -> bool:
+    """End one job if its grace or one of its clocks is over; False if the fleet could not be asked.
 
-    There is a grace first if the fleet can't be asked, or if we were away ourselves.
+    There is a grace first if the fleet can't be asked (or was not, without `ask`), or if we were away ourselves.
     """
     found = load(ports, job)
     if found.attempt.ending and found.attempt.ending.grace_until <= ports.now():
-        return end_now(ports, job)
+        end_now(ports, job)
+        return True
     if not _is_over(found, ports.now()):
-        return None
-    heard = _look(ports, found)
+        return True
+    heard = ask and _look(ports, found)
     guarded(ports, job, lambda found: _clock_over(ports, found, heard=heard))
+    return heard
 
 
 def _is_over(job: Job, at: datetime) -> bool:
@@ -62,7 +69,7 @@ def _look(ports: Ports, job: Job) -> bool:
         return True
     try:
         seen = ports.fleet.look(job.run)
-    except FleetUnavailable as outage:
+    except (FleetUnavailable, FleetRefused) as outage:
         _log.warning("a clock of %s is over, but %s", job.run, outage)
         return False
     guarded(ports, job.id, lambda found: _judged(ports, found, seen))

@@ -32,7 +32,8 @@ def hear(ports: Ports, problem: str | None, *, tell: bool) -> None:
 
 
 def _differs(job: Job, problem: str | None) -> bool:
-    return job.attempt.launched_at is not None and (job.attempt.stale_since is None) != (problem is None)
+    live = job.attempt.launched_at is not None and not job.ended
+    return live and (job.attempt.stale_since is None) != (problem is None)
 
 
 def _marked(ports: Ports, job: Job, problem: str | None, at: datetime) -> Changes | None:

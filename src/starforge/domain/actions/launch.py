@@ -16,6 +16,9 @@ from starforge.domain.reason import Reason
 from starforge.domain.telling import write
 from starforge.domain.timeline import CommandKind
 
+# Of many tries, the first ones may have reached a Pod, and so may the last.
+NONCES_KEPT = 10
+
 
 def launch(ports: Ports, lease: Lease) -> None:
     """LAUNCH: from LAUNCHING to PENDING; FAILED with the fleet's reason if it refuses for good."""
@@ -43,7 +46,8 @@ def claim_key(run: RunKey) -> str:
 
 def _remember_nonce(ports: Ports, job: Job, nonce: str) -> Job:
     changes = Changes()
-    hashes = (*job.attempt.nonce_hashes, nonce_hash(nonce))
+    known = job.attempt.nonce_hashes
+    hashes = (*known[:NONCES_KEPT], *known[NONCES_KEPT:][-NONCES_KEPT:], nonce_hash(nonce))
     changes.job(job.with_attempt(replace(job.attempt, nonce_hashes=hashes)))
     apply(ports, changes)
     return load(ports, job.id)

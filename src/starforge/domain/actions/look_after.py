@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from itertools import islice
 
-from starforge.domain.errors import FleetUnavailable
+from starforge.domain.errors import FleetRefused, FleetUnavailable
 from starforge.domain.job import JobState
 from starforge.domain.names import RunKey
 from starforge.domain.observation import RunSeen
@@ -12,17 +13,18 @@ from starforge.domain.queries import JobFilter, JobOrder, Window
 
 SILENT = timedelta(seconds=60)
 _STATES = (JobState.PENDING, JobState.RUNNING, JobState.FINISHING)
+LOOKS_MAX = 20
 _PAGE = 100
 
 
 def look_after(ports: Ports, mentioned: frozenset[RunKey]) -> Sequence[RunSeen]:
     """How the runs are that were launched a while ago and are not among those mentioned; nothing if nobody can say."""
     found: list[RunSeen] = []
-    for run in _silent(ports, mentioned):
+    for run in islice(_silent(ports, mentioned), LOOKS_MAX):
         try:
             found.append(ports.fleet.look(run))
-        except FleetUnavailable:
-            break  # the watch tells of the outage, and the next round asks again
+        except (FleetUnavailable, FleetRefused):
+            break  # the watch tells what is wrong, and the next round asks again
     return found
 
 

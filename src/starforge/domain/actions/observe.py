@@ -1,5 +1,6 @@
 """Takes in what a fleet tells: Pods, events, log lines, and what follows from them for each job."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -7,7 +8,7 @@ from datetime import datetime, timedelta
 from starforge.domain.actions.apply import GUARD_TRIES, apply, command
 from starforge.domain.actions.launch import nonce_hash
 from starforge.domain.changes import Aspect, Changes, LogWrite
-from starforge.domain.errors import StaleRevision
+from starforge.domain.errors import StaleRevision, StoreUnavailable
 from starforge.domain.job import Job, JobState
 from starforge.domain.logs import DRIVER, LogSource, LogState
 from starforge.domain.names import JobId, RunKey
@@ -20,6 +21,7 @@ from starforge.domain.telling import aspects, write
 from starforge.domain.timeline import CommandKind
 from starforge.domain.verdict import hold, judge
 
+_log = logging.getLogger(__name__)
 PROGRESS_EVERY = timedelta(seconds=1)
 SEEN_EVERY = timedelta(seconds=10)
 
@@ -48,9 +50,13 @@ class Observer:
             return
         try:
             self._write(news)
-        except StaleRevision:
+        except StoreUnavailable:
+            raise
+        except Exception as failed:  # noqa: BLE001  it is told, and taken in run by run
+            if not isinstance(failed, StaleRevision):
+                _log.exception("a batch of %d runs could not be taken in; they are taken one by one", len(news))
             for one in news:
-                self._write_alone(one)
+                self._write_or_skip(one)
 
     def tick(self) -> None:
         """Tell the progress that was only stored because it came too soon after the last."""
@@ -75,6 +81,15 @@ class Observer:
         known = {one.key: one for one in self.ports.store.log_sources([run]).get(run, ())}
         found = known.get(source)
         return Resume(found.cursor, found.state is not LogState.OPEN) if found else Resume(None)
+
+    def _write_or_skip(self, one: News) -> None:
+        """One run that makes trouble must not blind us to the others."""
+        try:
+            self._write_alone(one)
+        except StoreUnavailable:
+            raise
+        except Exception:  # noqa: BLE001  it is told
+            _log.exception("what was seen of %s could not be taken in and is lost", one.run)
 
     def _write_alone(self, one: News) -> None:
         for _ in range(GUARD_TRIES):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from starforge.domain.actions.apply import apply, command, load
 from starforge.domain.capsule import PackedCapsule, PackedCode, capsule_key, code_key
-from starforge.domain.changes import CapsuleRecord, Changes, CodeRecord, Lease
+from starforge.domain.changes import CapsuleRecord, Changes, CodeRecord, Lease, Upload
 from starforge.domain.errors import CodeRefused, NotFound, Problem
 from starforge.domain.job import Job, JobOutcome, JobState, finish, move
 from starforge.domain.jobspec import jobspec
@@ -60,6 +60,10 @@ def _fetched(ports: Ports, job: Job, scratch: Path) -> Path:
     if job.code is None:
         raise CodeRefused([Problem("CODE_NOT_FOUND", ("code",), "The job has no code; submit it again.")])
     announced = ports.store.upload(job.code)
+    if announced and _not_as_announced(ports, announced):
+        ports.objects.delete(upload_key(announced.transport_sha256))
+        message = f"What was sent of code {job.code} is not the {announced.bytes} bytes announced; send it again."
+        raise CodeRefused([Problem("INVALID", ("code", "digest"), message)])
     sent = [upload_key(announced.transport_sha256)] if announced else []
     # Twice under its own key: between two looks, another job may have verified it and removed what was sent.
     for key in (code_key(job.code), *sent, code_key(job.code)):
@@ -67,6 +71,12 @@ def _fetched(ports: Ports, job: Job, scratch: Path) -> Path:
             return archive
     message = f"Code {job.code} was announced but never sent; send it and submit the job again."
     raise CodeRefused([Problem("CODE_NOT_FOUND", ("code",), message)])
+
+
+def _not_as_announced(ports: Ports, announced: Upload) -> bool:
+    """Whether what was sent has another size than was said, so that it is not even fetched."""
+    size = ports.objects.size(upload_key(announced.transport_sha256))
+    return size is not None and size != announced.bytes
 
 
 def _was_fetched(ports: Ports, key: str, into: Path) -> bool:

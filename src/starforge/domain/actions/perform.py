@@ -61,7 +61,7 @@ def perform(ports: Ports, which: CommandId) -> bool:
 
 def _failed(ports: Ports, lease: Lease, error: str) -> None:
     """A defect of ours: try again some times, then give up."""
-    tries = lease.command.tries
+    tries = lease.command.tries - lease.command.outages
     if tries < PARK_AFTER:
         retry = Retry(ports.now() + timedelta(seconds=backoff_s(tries)), error)
         return _again(ports, lease, retry, failure(ports, lease.command, error))
@@ -92,7 +92,7 @@ def _outside(ports: Ports, lease: Lease, outside: Outside) -> None:
     _log.warning("command %s of %s waits: %s", lease.command.kind, lease.command.run, outside)
     what = lease.command
     guarded(ports, what.run.job, lambda job: _explained(ports, job, what, outside))
-    retry = Retry(ports.now() + timedelta(seconds=backoff_s(what.tries)), outside.message)
+    retry = Retry(ports.now() + timedelta(seconds=backoff_s(what.tries)), outside.message, outage=True)
     _again(ports, lease, retry, failure(ports, what, outside.message) if what.tries == 1 else None)
 
 

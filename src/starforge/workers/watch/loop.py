@@ -30,8 +30,7 @@ def watch(ports: Ports, stop: threading.Event) -> None:
         if _renew(ports, holder):
             _log.info("observing fleet %s", ports.fleet.name)
             _Watch(ports, stop, holder).run()
-        else:
-            stop.wait(1.0)
+        stop.wait(1.0)
 
 
 def _renew(ports: Ports, holder: str) -> bool:
@@ -69,13 +68,18 @@ class _Watch:
             pump.join(10)
 
     def _pump(self) -> None:
-        for seen in self._ports.fleet.watch(self._observer.resume, self._end):
-            while not self._end.is_set():
-                try:
-                    self._seen.put(seen, timeout=0.5)
-                    break
-                except queue.Full:
-                    continue
+        try:
+            for seen in self._ports.fleet.watch(self._observer.resume, self._end):
+                self._put(seen)
+        except Exception:  # noqa: BLE001  it is told, and started again
+            _log.exception("the watch of fleet %s failed; it is started again", self._ports.fleet.name)
+
+    def _put(self, seen: Seen) -> None:
+        while not self._end.is_set():
+            try:
+                return self._seen.put(seen, timeout=0.5)
+            except queue.Full:
+                continue
 
     def _still_ours(self) -> bool:
         now = time.monotonic()

@@ -8,6 +8,7 @@ from starforge.adapters.kube.rendering.capsule import by_init_container
 from starforge.adapters.kube.rendering.pods import annotations, labels
 from starforge.adapters.kube.settings import KubeConfig
 from starforge.domain.ports import LaunchOrder
+from starforge.domain.spec_rules import MAX_GRACE_SECONDS
 
 
 def render_secret(order: LaunchOrder, config: KubeConfig, *, ca_bundle: str | None) -> KubeObject:
@@ -39,7 +40,8 @@ def attempt_file(order: LaunchOrder, *, with_ca: bool) -> str:
         "capsule": order.capsule_digest,
         "claim_until": order.claim_until.timestamp() if order.claim_until else None,
         "stream": places.STREAM,
-        "cancel_grace_s": order.spec.cancel_grace_seconds,
+        # How long a command gets is the canceler's to say, and we remove the run when that is over.
+        "cancel_grace_s": MAX_GRACE_SECONDS,
     }
     return json.dumps(content, sort_keys=True)
 

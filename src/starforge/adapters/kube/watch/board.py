@@ -57,6 +57,10 @@ class Board:
             self._objects[message.kind][uid] = message.object
             self._learn(message.kind, message.object)
 
+    def mark_all(self) -> None:
+        """Tell of every run again, so that nobody has to ask about one that is only quiet."""
+        self._dirty |= {run for _, run in self._by_run}
+
     def take_dirty(self, at: datetime) -> list[RunSeen]:
         """The runs that changed, as they are now; asked for when `complete`."""
         runs, self._dirty = sorted(self._dirty), set()

@@ -24,6 +24,7 @@ from starforge.domain.ports import Resume
 COALESCE_S = 0.05
 LOG_BATCH_S = 0.1
 HEARD_S = 1.0
+TELL_ALL_S = 30.0
 JOIN_S = 2.0
 _SILENT = "The Kubernetes API has not told yet what there is."
 _RUNS, _HEARD = "runs", "heard"
@@ -57,6 +58,7 @@ class Observer:
         self._followers = Followers(api, namespace, resume, self._inbox, self._streams)
         self._problems: dict[Kind, str | None] = {}
         self._timers = Timers()
+        self._tell_all_at = self._clock() + TELL_ALL_S
         watches = [ListWatch(api, source, self._inbox, self._streams) for source in sources(namespace)]
         self._threads = [threading.Thread(target=watch.run, name="watch", daemon=True) for watch in watches]
 
@@ -136,6 +138,10 @@ class Observer:
         self._timers.set(_HEARD, clock + HEARD_S)
         self._followers.wake_late(clock)
         yield from self._desk.matched(clock)
+        if self._clock() >= self._tell_all_at:
+            self._tell_all_at = self._clock() + TELL_ALL_S
+            self._board.mark_all()
+            self._timers.set(_RUNS, self._clock() + COALESCE_S)
         yield FleetHeard(self._now(), self._problem())
 
     def _problem(self) -> str | None:

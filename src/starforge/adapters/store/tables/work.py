@@ -27,6 +27,7 @@ class CommandRow(SQLModel, table=True):
     attempt: int
     due_at: datetime = Field(sa_type=Moment)
     tries: int
+    outages: int
     error: str | None = Field(sa_type=LongText)
     token: str | None = Field(sa_type=Words)
     leased_until: datetime | None = Field(sa_type=Moment)

@@ -150,6 +150,7 @@ def _work() -> None:
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("due_at", MOMENT, nullable=False),
         sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("outages", sa.Integer(), nullable=False),
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("token", WORDS, nullable=True),
         sa.Column("leased_until", MOMENT, nullable=True),
