@@ -163,9 +163,6 @@ class SubmitJobInput:
         description=("Makes the call safe to repeat: same key and body, same job; same key and other body, CONFLICT."),
         default=None,
     )
-    allow_unsatisfiable: bool = strawberry.field(
-        description=("True to accept a job that no fleet could place today, because nodes will come."), default=False
-    )
 
     def submission(self) -> Submission:
         return Submission(self.spec.draft(), self.code.code(), self.idempotency_key)
@@ -177,7 +174,6 @@ class PrepareCodeInput:
     transport_sha256: str = strawberry.field(description=("sha256 of the zip to be sent, in lower-case hexadecimal."))
     bytes: BigInt = strawberry.field(description="Size of that zip in bytes.")
     files: int = strawberry.field(description="Number of files in it.")
-    project: str | None = strawberry.field(description="Project it is for; the caller's own if left out.", default=None)
 
 
 @strawberry.input(description="A condition on one label.")

@@ -86,7 +86,8 @@ class Subscriber:
         if self._task and self._task.done():
             self._task.result()
         try:
-            return await asyncio.wait_for(self._heard.get(), self._silence_s)
+            async with asyncio.timeout(self._silence_s):
+                return await self._heard.get()
         except TimeoutError:
             return Gap(GapWhy.SILENCE)
 
@@ -121,7 +122,8 @@ class Subscriber:
                 raise TimeoutError("no answer to PING")
             asked = message is None
             if message is None:
-                await asyncio.wait_for(pubsub.ping(), self._quiet_s)
+                async with asyncio.timeout(self._quiet_s):
+                    await pubsub.ping()
             elif message["type"] == "subscribe":
                 yield Gap(GapWhy.SUBSCRIBED)
             elif message["type"] == "message":
