@@ -14,6 +14,7 @@ from starforge.api.context import Caller, Context, Services
 from starforge.api.feed.hub import Hub
 from starforge.api.feed.types import JobChange
 from starforge.api.jobs.subscriptions import _Jobs
+from starforge.domain.changes import Aspect
 from starforge.domain.errors import SnapshotTooLarge
 from starforge.domain.job import Actor, ActorKind, Job, new_attempt
 from starforge.domain.names import JobId
@@ -184,3 +185,16 @@ def test_a_snapshot_has_an_end(count: int, *, fits: bool) -> None:
     else:
         with pytest.raises(SnapshotTooLarge):
             asyncio.run(run())
+
+
+def test_a_change_that_runs_ahead_of_its_row_is_about_everything() -> None:
+    store = Jobs()
+    for _ in range(3):
+        store.change("a", matches=True)
+    told = _Jobs(context_of(store), JobFilter(), resumed=True)
+    changes = asyncio.run(_tell(told, store.feed))
+    assert [(change.job.revision, set(change.aspects)) for change in changes if change.job] == [(3, set(Aspect))]
+
+
+async def _tell(told: _Jobs, rows: Sequence[FeedRow]) -> Sequence[JobChange]:
+    return await told.tell(rows)

@@ -23,6 +23,7 @@ from starforge.domain.names import JobId
 from starforge.domain.queries import FeedKind, FeedRow, JobOrder, Window
 from starforge.domain.queries import JobFilter as Which
 
+_ALL = frozenset(Aspect)
 SNAPSHOT_MAX = 1000
 AFTER = "Cursor to resume from, of this subscription or of `feed`; a snapshot comes first if left out."
 
@@ -143,11 +144,12 @@ class _Jobs:
         revision = job.revision if job else row.revision
         if self._was_sent(row, revision) or not (matches or self._may_hold(id_)):
             return None
+        aspects = row.aspects
         if revision > row.revision:
-            self._ahead[id_] = revision
+            self._ahead[id_], aspects = revision, _ALL  # the rows between are not told, whatever they are about
         (self._hold if matches else self._let_go)(id_)
         kind = ChangeKind.UPDATED if matches else ChangeKind.REMOVED
-        return _change(feed_cursor(row.position), kind, job, row.at, row.aspects, job_id=id_)
+        return _change(feed_cursor(row.position), kind, job, row.at, aspects, job_id=id_)
 
     def _was_sent(self, row: FeedRow, revision: int) -> bool:
         if row.job is None:
