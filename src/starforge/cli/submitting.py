@@ -96,7 +96,6 @@ def _send_code(gateway: Gateway, code: PackedCode, file: SpecFile, console: Cons
         "transportSha256": code.transport_sha256,
         "bytes": code.bytes,
         "files": len(code.files),
-        "project": file.spec["project"],
     }
     answer = gateway.ask(PREPARE_CODE, input=given)["prepareCode"]
     _refuse(answer, file)

@@ -132,7 +132,7 @@ def _clock_sentence(clock: Clock) -> str:
     what = f"The {_CLOCKS[clock.kind]} of {clock.limit_s} s"
     return {
         ClockState.RUNNING: f"{what} started.",
-        ClockState.GRACE: f"{what} got a grace, as the fleet could not be asked.",
+        ClockState.GRACE: f"{what} got a grace, as the fleet could not be asked or nobody was there to look.",
         ClockState.STOPPED: f"{what} stopped in time.",
         ClockState.EXPIRED: f"{what} ran out.",
     }.get(clock.state, what)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from starforge.domain.actions.apply import apply, command, guarded, load
 from starforge.domain.changes import Changes, Lease
 from starforge.domain.errors import Problem, WrongState
-from starforge.domain.job import Actor, Cancellation, Ending, Job, JobOutcome, JobState, finish
+from starforge.domain.job import PLATFORM, Actor, Cancellation, Ending, Job, JobOutcome, JobState, finish
 from starforge.domain.names import JobId
 from starforge.domain.ports import Ports, StopAnswer
 from starforge.domain.reason import Reason, ReasonCode, reason
@@ -109,12 +109,12 @@ def stop(ports: Ports, lease: Lease) -> None:
     answer = ports.fleet.stop(job.run, grace_s=grace_s)
     if answer is StopAnswer.ASKED:
         return apply(ports, Changes(done=True), lease)
-    end_now(ports, job.id)
+    end_now(ports, job.id, "Nobody could be asked to stop the command, so it is removed at once.")
     apply(ports, Changes(done=True), lease)
 
 
-def end_now(ports: Ports, job: JobId) -> None:
-    """End an attempt that has an ending, whether its command has stopped or not."""
+def end_now(ports: Ports, job: JobId, said: str | None = None) -> None:
+    """End an attempt that has an ending, whether its command has stopped or not; `said` goes into its timeline."""
 
     def decide(found: Job) -> Changes | None:
         ending = found.attempt.ending
@@ -122,6 +122,9 @@ def end_now(ports: Ports, job: JobId) -> None:
             return None
         at = ports.now()
         changes = Changes()
+        if said:
+            detail = ActionRequested(Action.CANCEL, PLATFORM, said)
+            changes.entries.append(Entry(f"event-{ports.random()}", found.run, Severity.WARNING, said, at, at, detail))
         write(changes, found, finish(found, ending.outcome, ending.reason, at), at, ports.random)
         changes.commands.append(command(ports, CommandKind.ARCHIVE, found))
         return changes
