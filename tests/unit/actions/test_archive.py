@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from starforge.domain.actions.archive import DRIVER_PATIENCE, archive, manifest_key, source_key
+from starforge.domain.actions.launch import claim_key
 from starforge.domain.changes import Changes, LogWrite, NewCommand
 from starforge.domain.job import JobState, LogArchive
 from starforge.domain.logs import DRIVER, LogKind, LogLine, LogSource, LogState
@@ -102,12 +103,22 @@ def test_its_patience_over_the_log_is_truncated_and_says_where(world: World) -> 
 
 def test_a_driver_of_which_nothing_was_had_is_truncated_too(world: World) -> None:
     job = world.running()
+    world.objects.objects[claim_key(world.run(job))] = b""
     world.see(job, RunPhase.FAILED, head(), message="the node is gone")
     world.settle(DRIVER_PATIENCE.total_seconds() + 3)
     source = world.source(job)
     assert source is not None
     assert (source.state, source.lines) == (LogState.TRUNCATED, 0)
     assert kept(world, job).reason is not None
+
+
+def test_a_command_that_was_stopped_before_its_claim_has_no_log_to_miss(world: World) -> None:
+    job = world.running()
+    world.see(job, RunPhase.FAILED, head(), message="stopped while the runner came up")
+    world.settle(5)
+    assert world.job(job).ended
+    assert world.source(job) is None
+    assert kept(world, job).reason is None
 
 
 def test_what_is_held_of_the_last_line_is_stored(world: World) -> None:

@@ -5,7 +5,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from starforge.domain.actions.apply import apply, command, guarded, load
+from starforge.domain.actions.launch import claim_key
 from starforge.domain.changes import Aspect, Changes, Lease, LogWrite, Retry
+from starforge.domain.errors import ObjectStoreUnavailable
 from starforge.domain.job import Job, JobState, LogArchive, end
 from starforge.domain.jobspec import canonical
 from starforge.domain.logs import DRIVER, LogGap, LogKind, LogSource, LogState, checksum, text_of
@@ -28,10 +30,11 @@ def archive(ports: Ports, lease: Lease) -> None:
     job = load(ports, lease.command.run.job)
     if job.state is not JobState.FINISHING or job.run != lease.command.run or job.attempt.logs_archived_at:
         return apply(ports, Changes(done=True), lease)
-    sources = list(ports.store.log_sources([job.run]).get(job.run, ()))
-    if _lines_are_awaited(job, sources, ports.now()):
+    driver = _driver_of(ports.store.log_sources([job.run]).get(job.run, ()))
+    ran = _may_have_run(ports, job, driver)
+    if _lines_are_awaited(job, driver, ports.now(), ran=ran):
         return apply(ports, Changes(retry=Retry(ports.now() + timedelta(seconds=1))), lease)
-    stored = [_store(ports, source) for source in _close(ports, job)]
+    stored = [_store(ports, source) for source in _close(ports, job, ran=ran)]
     manifest = _manifest(job.run, stored)
     _keep(ports, manifest_key(job.run), manifest)
     _finish(ports, job, stored, checksum([manifest]), lease)
@@ -47,17 +50,30 @@ def manifest_key(run: RunKey) -> str:
     return f"logs/{run.job}/{run.attempt}/manifest.json"
 
 
-def _lines_are_awaited(job: Job, sources: list[LogSource], now: datetime) -> bool:
-    driver = next((source for source in sources if source.key == DRIVER), None)
-    if job.attempt.started_at is None and job.attempt.launched_at:
-        return now < (job.attempt.finished_at or now) + SETTLES  # the containers' last words are on their way
-    if job.attempt.started_at is None or job.attempt.exited_at or (driver and driver.state is not LogState.OPEN):
-        return False
+def _lines_are_awaited(job: Job, driver: LogSource | None, now: datetime, *, ran: bool) -> bool:
     since = job.attempt.finished_at or now
+    if job.attempt.launched_at and not ran:
+        return now < since + SETTLES  # the containers' last words are on their way
+    if not ran or job.attempt.exited_at or (driver and driver.state is not LogState.OPEN):
+        return False
     return now < since + DRIVER_PATIENCE
 
 
-def _close(ports: Ports, job: Job) -> list[LogSource]:
+def _may_have_run(ports: Ports, job: Job, driver: LogSource | None) -> bool:
+    """Whether the command may have been started: Ray calls a job RUNNING before our runner has claimed the attempt."""
+    if job.attempt.started_at is None or job.attempt.exited_at or driver:
+        return job.attempt.started_at is not None
+    try:
+        return ports.objects.size(claim_key(job.run)) is not None
+    except ObjectStoreUnavailable:
+        return True
+
+
+def _driver_of(sources: Sequence[LogSource]) -> LogSource | None:
+    return next((source for source in sources if source.key == DRIVER), None)
+
+
+def _close(ports: Ports, job: Job, *, ran: bool) -> list[LogSource]:
     """Close what is open and ask for the cluster's removal: every line is kept in rows by now."""
 
     def decide(found: Job) -> Changes | None:
@@ -65,7 +81,8 @@ def _close(ports: Ports, job: Job) -> list[LogSource]:
         if found.run != job.run or teardown is None or teardown.state is not TeardownState.AWAITING_ARCHIVE:
             return None
         sources = ports.store.log_sources([job.run]).get(job.run, ())
-        changes = Changes(logs=_closings(sources, found, at), commands=[command(ports, CommandKind.TEARDOWN, found)])
+        closings = _closings(sources, found, at, ran=ran)
+        changes = Changes(logs=closings, commands=[command(ports, CommandKind.TEARDOWN, found)])
         deleting = replace(teardown, state=TeardownState.DELETING)
         after = found.with_attempt(replace(found.attempt, teardown=deleting))
         write(changes, found, after, at, ports.random, Aspect.LOGS)
@@ -75,13 +92,13 @@ def _close(ports: Ports, job: Job) -> list[LogSource]:
     return list(ports.store.log_sources([job.run]).get(job.run, ()))
 
 
-def _closings(sources: Sequence[LogSource], job: Job, at: datetime) -> list[LogWrite]:
+def _closings(sources: Sequence[LogSource], job: Job, at: datetime, *, ran: bool) -> list[LogWrite]:
     """Every open log closed, the driver's last, as it gets what the others hold of its unfinished line."""
     reading = Reading({source.key: source for source in sources}, trusts=lambda nonce: False)
     for source in sources:
         if source.key != DRIVER:
             reading.close(source.key, at)
-    if job.attempt.started_at:
+    if ran:
         reading.sources.setdefault(DRIVER, LogSource(job.run, DRIVER, LogKind.DRIVER))
     reading.close(DRIVER, at)
     if DRIVER in reading.touched and not job.attempt.exited_at:
