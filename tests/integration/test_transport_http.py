@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
-from transport_server import PATIENCE_S, TOKEN, Running, serve
 
 from starforge.api.transport.app import PATH
 from starforge.api.transport.limits import TransportLimits
+from tests.integration.transport_server import PATIENCE_S, TOKEN, Running, serve
 
 GRAPHQL = "application/graphql-response+json"
 JSON = "application/json"

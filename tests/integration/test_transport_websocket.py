@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from transport_server import PATIENCE_S, TOKEN, Running, receive, send, serve, subscribe
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection
 
 from starforge.api.transport.limits import TransportLimits
+from tests.integration.transport_server import PATIENCE_S, TOKEN, Running, receive, send, serve, subscribe
 
 SUBSCRIBE = {"type": "subscribe", "id": "1", "payload": {"query": "{__typename}"}}
 
