@@ -222,12 +222,21 @@ def test_code_is_announced_sent_used_and_then_known(gateway: Gateway, tmp_path: 
 def test_code_that_is_not_what_was_announced_ends_its_job(gateway: Gateway, tmp_path: Path) -> None:
     announced = packed(tmp_path / "announced", ("train.py", "print('good')\n"))
     other = packed(tmp_path / "other", ("train.py", "print('other')\n"))
-    asked = prepare(gateway, announced)
+    asked = prepare(gateway, announced, bytes=other.bytes)
     assert send(asked["upload"], other.archive.read_bytes()) == 200
     ended = gateway.finished(submit(gateway, code={"digest": announced.digest})["job"]["id"])
     assert (ended["outcome"], ended["reason"]["code"]) == ("FAILED", "CAPSULE_INVALID")
     assert other.digest in ended["reason"]["message"]
     assert prepare(gateway, announced)["status"] == "UPLOAD_NEEDED"
+
+
+def test_code_of_another_size_than_announced_is_not_even_fetched(gateway: Gateway, tmp_path: Path) -> None:
+    code = packed(tmp_path / "code", ("train.py", "print('size')\n"))
+    asked = prepare(gateway, code)
+    assert send(asked["upload"], code.archive.read_bytes() + b"more") == 200
+    ended = gateway.finished(submit(gateway, code={"digest": code.digest})["job"]["id"])
+    assert (ended["outcome"], ended["reason"]["code"]) == ("FAILED", "CAPSULE_INVALID")
+    assert f"{code.bytes} bytes announced" in ended["reason"]["message"]
 
 
 def test_code_that_was_announced_and_never_sent_ends_its_job(gateway: Gateway, tmp_path: Path) -> None:
