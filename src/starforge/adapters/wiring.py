@@ -11,6 +11,7 @@ from pathlib import Path
 from starforge.adapters.bus import CeleryNudge, News, RedisBus, Subscriber
 from starforge.adapters.objects import DirectoryObjects, S3Connection, S3Objects
 from starforge.adapters.packing.packer import CapsulePacker
+from starforge.adapters.packing.runner_pex import runner_pex
 from starforge.adapters.settings import Settings
 from starforge.adapters.store import SqlStore, migrate
 from starforge.domain.errors import Problem, SettingsWrong
@@ -63,6 +64,11 @@ def prepare(settings: Settings) -> None:
     """Bring the database to the newest schema; safe when several processes do it at once."""
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     migrate(settings.database)
+
+
+def warm(settings: Settings) -> None:
+    """Build what packaging needs once, so that the first job does not wait for it."""
+    runner_pex(settings.data_dir / "cache")
 
 
 def now() -> datetime:

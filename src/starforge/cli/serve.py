@@ -61,7 +61,7 @@ def api(*, dev: bool = False) -> None:
 
 def worker(*, concurrency: int, beat: bool) -> None:
     """Do commands, or with `beat` send the ticks on which they are sent again."""
-    from starforge.adapters.wiring import Parts, build, prepare
+    from starforge.adapters.wiring import Parts, build, prepare, warm
     from starforge.workers.app import make_app
 
     start_logging()
@@ -77,6 +77,7 @@ def worker(*, concurrency: int, beat: bool) -> None:
     if beat:
         app.Beat(scheduler="celery.beat:Scheduler", loglevel="WARNING", quiet=True).run()
         return
+    warm(settings)
     arguments = ["worker", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
     app.worker_main([*arguments, "--concurrency", str(concurrency), "--hostname", f"starforge-{os.getpid()}@%h"])
 
