@@ -74,6 +74,8 @@ class S3Objects:
             return True
 
     def _put_new(self, place: dict[str, str], source: Path | bytes) -> bool:
+        if self._bytes(place) is not None:
+            return False  # a server that says so while we still send would only hang up on us
         try:
             if isinstance(source, bytes):
                 self._client.put_object(**place, Body=source, IfNoneMatch="*")
@@ -88,12 +90,15 @@ class S3Objects:
 
     def size(self, key: str) -> int | None:
         with self._outside(f"look for {key}"):
-            try:
-                return int(self._client.head_object(**self._place(key))["ContentLength"])
-            except ClientError as error:
-                if error_code(error) in _MISSING:
-                    return None
-                raise
+            return self._bytes(self._place(key))
+
+    def _bytes(self, place: dict[str, str]) -> int | None:
+        try:
+            return int(self._client.head_object(**place)["ContentLength"])
+        except ClientError as error:
+            if error_code(error) in _MISSING:
+                return None
+            raise
 
     def read(self, key: str, *, start: int = 0, length: int | None = None) -> bytes:
         if length == 0:

@@ -63,7 +63,7 @@ def sentence(error: Exception, doing: str, endpoint: str) -> str:
         why = "the bucket does not exist; make it, or start the gateway again, which does"
     elif code in _REFUSED:
         why = f"it refused our keys ({code}); check FORGE_S3_ACCESS_KEY, FORGE_S3_SECRET_KEY and their rights"
-    elif isinstance(error, SSLError):
+    elif isinstance(error, SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
         why = "its certificate can't be verified; check FORGE_S3_CA_FILE"
     elif isinstance(error, NoConnection | HTTPClientError):
         why = f"it can't be reached ({type(error).__name__}); check FORGE_S3_ENDPOINT and the server"
