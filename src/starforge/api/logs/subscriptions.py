@@ -20,6 +20,7 @@ from starforge.api.logs.types import LogLine, LogSource
 from starforge.api.paging import bad_input
 from starforge.domain import logs
 from starforge.domain.changes import Aspect
+from starforge.domain.errors import Defect
 from starforge.domain.logs import DRIVER, LogState
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.queries import FeedKind, FeedRow
@@ -85,7 +86,10 @@ async def _follow(
             is_over = source is None and await _is_over(context, run)
             source = await find_source(context, run, key)
             while source and number < source.lines:
-                for lines in split(await _some(context, source, number + 1)):
+                found = await _some(context, source, number + 1)
+                if not found:
+                    raise Defect(f"Log {key} of {run} has {source.lines} lines, but none after {number}.")
+                for lines in split(found):
                     number = lines[-1].number
                     yield _chunk(log, number, source, lines)
             if is_over if source is None else source.state is not LogState.OPEN:
