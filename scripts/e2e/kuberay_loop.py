@@ -2,7 +2,8 @@
 
     eval "$(bash scripts/e2e/use-cluster.sh)" && uv run python scripts/e2e/kuberay_loop.py [--only EXPRESSION]
 
-LOOP_HTTP_S3_ENDPOINT names the object store over plain HTTP, LOOP_SERIES the two series of the cluster (h200,b200).
+LOOP_HTTP_S3_ENDPOINT names the object store over plain HTTP, LOOP_SERIES the two series of the cluster (h200,b200),
+LOOP_PAIR_SERIES the one that has room for two machines of one CPU each (the second).
 Exit code 1 if anything fails.
 """
 

@@ -67,4 +67,11 @@ else
     setting FORGE_S3_CA_FILE "$CLUSTER_CA"
 fi
 [ -z "$storage" ] || print_storage
+# Two machines of one CPU each fill a node of two, so they need the one that the operator was not placed on.
+for node in $(kube get nodes -o name); do
+    requests=$(kube get pods -A --field-selector "spec.nodeName=${node#node/}" \
+        -o jsonpath='{.items[*].spec.containers[*].resources.requests.cpu}')
+    series=$(kube get "$node" -o jsonpath='{.metadata.labels.starforge/gpu-series}')
+    [ -n "$requests" ] || [ -z "$series" ] || setting LOOP_PAIR_SERIES "$series"
+done
 say "done: user $namespace/starforge, token good for $duration"

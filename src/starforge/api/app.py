@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from starforge.adapters.wiring import Parts
 from starforge.api.auth import authenticator
-from starforge.api.context import Caller, Context, Services
+from starforge.api.context import Context, Services
 from starforge.api.feed.hub import Hub
 from starforge.api.objects import object_routes
 from starforge.api.schema import make_schema
@@ -23,6 +23,7 @@ from starforge.api.transport.guard import LOOPBACK_HOSTS, guard
 from starforge.api.transport.mutations import RunningMutations
 from starforge.domain.errors import StoreUnavailable
 from starforge.domain.queries import FeedRow
+from starforge.domain.rights import Caller
 
 CANCEL_AGAIN_S = 0.5
 

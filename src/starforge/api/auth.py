@@ -4,10 +4,10 @@ import hmac
 import ipaddress
 from collections.abc import Awaitable, Callable
 
-from starforge.api.context import Caller
 from starforge.api.transport.callers import Credentials
 from starforge.domain.errors import Unauthenticated
 from starforge.domain.job import Actor, ActorKind
+from starforge.domain.rights import Caller, Role
 
 
 def authenticator(token: str | None, *, open_on_loopback: bool) -> Callable[[Credentials], Awaitable[Caller]]:
@@ -15,9 +15,9 @@ def authenticator(token: str | None, *, open_on_loopback: bool) -> Callable[[Cre
 
     async def authenticate(credentials: Credentials) -> Caller:
         if token is None and open_on_loopback and _is_loopback(credentials.client_host):
-            return Caller(Actor("dev", ActorKind.TOKEN))
+            return Caller(Actor("dev", ActorKind.TOKEN), Role.ADMIN)
         if token is not None and _matches(credentials.authorization, token):
-            return Caller(Actor("bootstrap", ActorKind.TOKEN))
+            return Caller(Actor("bootstrap", ActorKind.TOKEN), Role.ADMIN)
         raise Unauthenticated("There is no valid token: send the header `Authorization: Bearer <token>`.")
 
     return authenticate

@@ -13,22 +13,16 @@ from strawberry.dataloader import DataLoader
 from starforge.api.feed.hub import Hub
 from starforge.domain.changes import CapsuleRecord
 from starforge.domain.errors import NotFound
-from starforge.domain.job import Actor, Attempt, Job
+from starforge.domain.job import Attempt, Job
 from starforge.domain.logs import LogSource
 from starforge.domain.names import Digest, JobId, RunKey
 from starforge.domain.observation import PodView
 from starforge.domain.ports import Ports
+from starforge.domain.rights import Caller
 from starforge.domain.timeline import Entry
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Caller:
-    """Who asks, as far as a token tells."""
-
-    actor: Actor
 
 
 class Services:

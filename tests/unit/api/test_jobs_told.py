@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starforge.api.context import Caller, Context, Services
+from starforge.api.context import Context, Services
 from starforge.api.feed.hub import Hub
 from starforge.api.feed.types import JobChange
 from starforge.api.jobs.subscriptions import _Jobs
@@ -20,6 +20,7 @@ from starforge.domain.job import Actor, ActorKind, Job, new_attempt
 from starforge.domain.names import JobId
 from starforge.domain.ports import Ports
 from starforge.domain.queries import FeedRow, JobFilter, JobOrder, Page, Window
+from starforge.domain.rights import Caller, Role
 from starforge.domain.spec import Deadlines, JobSpec, PoolSpec
 from tests.unit.api.feeding import AT, Ears, Table, row
 
@@ -72,7 +73,7 @@ class Jobs:
 def context_of(store: Jobs) -> Context:
     ports = cast("Ports", type("OnlyStore", (), {"store": store})())
     services = Services(ports, Hub(Table(), Ears().hear), retention_s=60)
-    return Context(Caller(ME), services, datetime.now(UTC), 0, subscription=True)
+    return Context(Caller(ME, Role.ADMIN), services, datetime.now(UTC), 0, subscription=True)
 
 
 class Client:
