@@ -1,26 +1,41 @@
-"""Writes schema.graphql from the code, or with --check says whether it is the one committed."""
+"""Writes schema.graphql and docs/reference from the code.
 
-import difflib
+With --check says whether they are what is committed, and whether a change breaks clients that nobody noted in
+schema-changes.md; with --release VERSION makes the schema of the code the one that changes are compared with.
+"""
+
+import argparse
 import sys
 from pathlib import Path
 
+from reference import pages
+from schema_changes import NOTES, release, unnoted
+from schema_files import REFERENCE, differences, write
+
 from starforge.api.schema import print_schema
 
-PATH = Path(__file__).parent.parent / "schema.graphql"
+ROOT = Path(__file__).parent.parent
+PRINTED = "schema.graphql"
+RELEASED = f"{REFERENCE}/released.graphql"
 
 
 def main() -> int:
-    new = print_schema()
-    if "--check" not in sys.argv[1:]:
-        PATH.write_text(new)
-        return 0
-    old = PATH.read_text()
-    if old == new:
-        return 0
-    diff = difflib.unified_diff(old.splitlines(), new.splitlines(), "schema.graphql", "the code", lineterm="", n=1)
-    print("\n".join(diff))
-    print("schema.graphql is not what the code prints: run `make schema` and look at the difference.")
-    return 1
+    parser = argparse.ArgumentParser(description=__doc__)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--check", action="store_true")
+    what.add_argument("--release", metavar="VERSION")
+    given = parser.parse_args()
+    schema = print_schema()
+    written = {PRINTED: schema} | {f"{REFERENCE}/{name}": page for name, page in pages(schema).items()}
+    if given.check:
+        notes, released = (ROOT / NOTES).read_text(), (ROOT / RELEASED).read_text()
+        found = differences(ROOT, written) + unnoted(notes, released, schema)
+        print("\n".join(found), end="\n" if found else "")
+        return 1 if found else 0
+    if given.release:
+        written |= {RELEASED: schema, NOTES: release((ROOT / NOTES).read_text(), given.release)}
+    write(ROOT, written)
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`make bench`: packing, and the closed loop where a cluster is set up."""
+"""`make bench`: packing, and the closed loop where a cluster is set up; `make bench ARGS=gateway`: the gateway and its peers."""
 
 import os
 import sys
@@ -10,6 +10,11 @@ import packing
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["gateway"]:
+        from gateway import bench
+
+        bench.main(sys.argv[2:])
+        return
     packing.main()
     if os.environ.get("FORGE_K8S_API_SERVER"):
         import closed_loop

@@ -15,7 +15,6 @@ from typing import Any
 
 import httpx
 import uvicorn
-from starlette.applications import Starlette
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
@@ -25,8 +24,10 @@ from starforge.adapters.settings import load_settings
 from starforge.adapters.simulated.fleet import SimulatedFleet
 from starforge.adapters.simulated.world import World
 from starforge.adapters.wiring import Parts, build, now, prepare
-from starforge.api.app import make_app
+from starforge.api.app import make_gateway
 from starforge.api.context import Services
+from starforge.api.server import GatewayServer
+from starforge.api.transport.desk import Desk
 from starforge.api.transport.limits import TransportLimits, uvicorn_options
 from starforge.domain.actions.enforce_deadlines import enforce_deadlines
 from starforge.domain.actions.perform import perform
@@ -114,6 +115,7 @@ class Gateway:
 
     port: int
     services: Services
+    desk: Desk[Any]
     parts: Parts
     token: str = TOKEN
 
@@ -121,13 +123,13 @@ class Gateway:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/graphql"
 
-    def answer(self, query: str, **variables: Any) -> dict[str, Any]:
+    def answer(self, query: str, /, **variables: Any) -> dict[str, Any]:
         headers = {"authorization": f"Bearer {self.token}"}
         body = {"query": query, "variables": variables}
         answer: dict[str, Any] = httpx.post(self.url, json=body, headers=headers, timeout=PATIENCE_S).json()
         return answer
 
-    def ask(self, query: str, **variables: Any) -> Any:
+    def ask(self, query: str, /, **variables: Any) -> Any:
         """The data; Refused if there is any error."""
         answer = self.answer(query, **variables)
         if "errors" in answer:
@@ -135,7 +137,7 @@ class Gateway:
         return answer["data"]
 
     @contextmanager
-    def live(self, query: str, **variables: Any) -> Iterator[Live]:
+    def live(self, query: str, /, **variables: Any) -> Iterator[Live]:
         url = self.url.replace("http", "ws", 1)
         with connect(url, subprotocols=[Subprotocol("graphql-transport-ws")], compression=None, max_size=None) as there:
             yield Live(there, query, variables, self.token)
@@ -188,9 +190,9 @@ def a_submission(
     }
 
 
-class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
+class _Server(GatewayServer):
+    def __init__(self, config: uvicorn.Config, gateway: Any) -> None:
+        super().__init__(config, gateway)
         self.ready = threading.Event()
 
     async def startup(self, sockets: Any = None) -> None:
@@ -248,6 +250,10 @@ class Platform:
             self._workers.shutdown(wait=True, cancel_futures=True)
             parts.close()
 
+    def rest(self) -> None:
+        """From now on nobody takes up work."""
+        self._stop.set()
+
     def _nudge(self, commands: Sequence[CommandId]) -> None:
         for one in commands:
             if not self._stop.is_set():
@@ -268,21 +274,30 @@ class Platform:
     def gateway(self) -> Iterator[Gateway]:
         """A gateway on `port`, or on a free one while that is taken; stopped as SIGTERM would."""
         parts = self.parts()
-        app = make_app(parts)
-        assert isinstance(app, Starlette)
+        gateway = make_gateway(parts)
         options: dict[str, Any] = uvicorn_options(TransportLimits())
-        config = uvicorn.Config(app, port=self.port, log_config=None, timeout_graceful_shutdown=20, **options)
-        server = _Server(config)
+        config = uvicorn.Config(gateway.asgi, port=self.port, log_config=None, timeout_graceful_shutdown=20, **options)
+        server = _Server(config, gateway)
         thread = threading.Thread(target=server.run, name="gateway", daemon=True)
         thread.start()
         try:
             assert server.ready.wait(PATIENCE_S)
-            yield Gateway(self.port, app.state.services, parts)
+            yield Gateway(self.port, gateway.services, gateway.desk, parts)
         finally:
             server.should_exit = True
             thread.join(PATIENCE_S)
             parts.close()
         assert not thread.is_alive()
+
+
+@contextmanager
+def idle_platform(data: Path, cache: Path) -> Iterator[Platform]:
+    """A platform whose workers are away: what is submitted stays so."""
+    data.mkdir(parents=True, exist_ok=True)
+    with redis_server(data) as redis:
+        there = Platform(data, redis, cache)
+        there.rest()
+        yield there
 
 
 @contextmanager
@@ -297,5 +312,5 @@ def platform(data: Path, cache: Path) -> Iterator[Platform]:
 
 __all__ = [
     "PATIENCE_S", "SUBMIT", "TOKEN", "ConnectionClosed", "Gateway", "Live", "Platform", "Refused",
-    "a_submission", "platform",
+    "a_submission", "idle_platform", "platform",
 ]  # fmt: skip

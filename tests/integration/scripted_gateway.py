@@ -42,11 +42,15 @@ class Ended(Exception):
 
 @dataclass
 class Script:
-    """Values of root fields, or functions `(**arguments)` that give them; `seen` has the arguments of each."""
+    """Values of root fields, or functions `(**arguments)` that give them; `seen` has the arguments of each.
+
+    Each of `instead` is answered once, in place of the script.
+    """
 
     fields: dict[str, Any] = field(default_factory=dict)
     seen: list[tuple[str, Json]] = field(default_factory=list)
     uploads: dict[str, bytes] = field(default_factory=dict)
+    instead: list[Response] = field(default_factory=list)
     upload_headers: list[Mapping[str, str]] = field(default_factory=list)
     url: str = ""
 
@@ -78,6 +82,8 @@ class _Api:
             error = {"message": "This needs a valid token.", "extensions": {"code": "UNAUTHENTICATED"}}
             return JSONResponse({"errors": [error]}, 401)
         asked = await request.json()
+        if self._script.instead:
+            return self._script.instead.pop(0)
         root, variables = self._script.root(), asked["variables"]
         result = graphql_sync(SCHEMA, asked["query"], root, variable_values=variables, field_resolver=_resolve)
         assert not result.errors, result.errors

@@ -6,7 +6,7 @@ import json
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NewType
 
@@ -16,8 +16,9 @@ from starlette.applications import Starlette
 from strawberry.schema.config import StrawberryConfig
 from websockets.sync.client import ClientConnection, connect
 
-from starforge.api.transport.app import graphql_routes
-from starforge.api.transport.callers import Credentials, Incoming
+from starforge.api.server import GatewayServer
+from starforge.api.transport.app import graphql
+from starforge.api.transport.callers import Callers, Credentials, Incoming
 from starforge.api.transport.guard import LOOPBACK_HOSTS, guard
 from starforge.api.transport.limits import TransportLimits, uvicorn_options
 from starforge.api.transport.mutations import RunningMutations
@@ -220,9 +221,9 @@ def receive(socket: ClientConnection) -> dict[str, Any]:
     return json.loads(socket.recv(timeout=PATIENCE_S))
 
 
-class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
+class _Server(GatewayServer):
+    def __init__(self, config: uvicorn.Config, gateway: Any) -> None:
+        super().__init__(config, gateway)
         self.ready = threading.Event()
 
     async def startup(self, sockets: Any = None) -> None:
@@ -260,17 +261,26 @@ def no_complaints() -> Iterator[None]:
 def serve(limits: TransportLimits | None = None) -> Iterator[Running]:
     limits = limits or TransportLimits()
     world, mutations = World(), RunningMutations()
-    routes = graphql_routes(
+    gateway = graphql(
         SCHEMA,
-        authenticate=authenticate,
+        Callers(authenticate),
         make_context=lambda incoming: Context(world, incoming),
         limits=limits,
         mutations=mutations,
     )
-    app = guard(Starlette(routes=routes), hosts=LOOPBACK_HOSTS, origins=["http://localhost:5173"])
+
+    @asynccontextmanager
+    async def sweep(_: Starlette) -> AsyncIterator[None]:
+        sweeping = asyncio.create_task(gateway.desk.connections.sweep())
+        yield
+        sweeping.cancel()
+
+    app = guard(
+        Starlette(routes=gateway.routes, lifespan=sweep), hosts=LOOPBACK_HOSTS, origins=["http://localhost:5173"]
+    )
     options = uvicorn_options(limits)
-    config = uvicorn.Config(app, port=0, log_config=None, lifespan="off", **options)  # type: ignore[arg-type]
-    server = _Server(config)
+    config = uvicorn.Config(app, port=0, log_config=None, **options)  # type: ignore[arg-type]
+    server = _Server(config, gateway)
     thread = threading.Thread(target=server.run)
 
     def ask_to_stop() -> None:

@@ -27,6 +27,8 @@ BUILT_IN = {"Int", "Float", "String", "Boolean", "ID"}
 TYPES: list[GraphQLNamedType] = [
     one for name, one in SCHEMA.type_map.items() if not name.startswith("__") and name not in BUILT_IN
 ]
+BUILT_IN_DIRECTIVES = {"skip", "include", "deprecated", "specifiedBy", "oneOf"}
+ONLY_FORWARD = {"Job.logSearch"}
 OUTPUTS: list[Any] = [one for one in TYPES if is_object_type(one) or is_interface_type(one)]
 
 
@@ -42,6 +44,15 @@ def described() -> Iterator[tuple[str, str | None]]:
                 yield f"{one.name}.{name}({argument})", about.description
 
 
+def described_directives() -> Iterator[tuple[str, str | None]]:
+    for one in SCHEMA.directives:
+        if one.name in BUILT_IN_DIRECTIVES:
+            continue
+        yield f"@{one.name}", one.description
+        for name, argument in one.args.items():
+            yield f"@{one.name}({name})", argument.description
+
+
 def fields() -> Iterator[tuple[str, Any]]:
     for one in OUTPUTS:
         for name, field in one.fields.items():
@@ -51,6 +62,12 @@ def fields() -> Iterator[tuple[str, Any]]:
 def test_everything_is_described_in_sentences() -> None:
     texts = dict(described())
     assert len(texts) > 500
+    assert [name for name, text in texts.items() if not text or not text.endswith(".")] == []
+
+
+def test_directives_are_described_too() -> None:
+    texts = dict(described_directives())
+    assert {"@cost(weight)", "@listSize(assumedSize)", "@needs(role)"} <= set(texts)
     assert [name for name, text in texts.items() if not text or not text.endswith(".")] == []
 
 
@@ -70,8 +87,10 @@ def test_connections_need_an_end() -> None:
     found = [(name, field) for name, field in fields() if get_named_type(field.type).name.endswith("Connection")]
     assert len(found) >= 5
     for name, field in found:
-        assert {"first", "after", "last", "before"} <= set(field.args), name
-        assert all(str(field.args[one].type) == "Int" for one in ("first", "last")), name
+        ways = ("first",) if name in ONLY_FORWARD else ("first", "last")
+        ends = ("after",) if name in ONLY_FORWARD else ("after", "before")
+        assert {*ways, *ends} <= set(field.args), name
+        assert all(str(field.args[one].type) == "Int" for one in ways), name
 
 
 def test_connections_follow_relay() -> None:

@@ -6,9 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from starforge.adapters.settings import SubmissionMode, as_table, describe, load_client_settings, load_settings
+from starforge.adapters.settings import (
+    SubmissionMode,
+    as_table,
+    describe,
+    load_client_settings,
+    load_database_settings,
+    load_settings,
+)
 from starforge.domain.errors import SettingsWrong
 from starforge.domain.ports import FleetKind
+from starforge.domain.rights import Role
 
 LOCAL = {"FORGE_DEFAULT_FLEET_KIND": "local"}
 S3 = {"FORGE_S3_ENDPOINT": "https://s3.internal/", "FORGE_S3_ACCESS_KEY": "access", "FORGE_S3_SECRET_KEY": "hush"}
@@ -92,6 +100,10 @@ def test_what_is_not_set_lies_in_the_data_directory() -> None:
         ("FORGE_LOCAL_GPUS", "h200", "must be a list of series:count"),
         ("FORGE_LOCAL_GPUS", "h200:1,h200:2", "each series once"),
         ("FORGE_REDIS_URL", "http://x", "must start with redis://"),
+        ("FORGE_OIDC_ROLES", "ml", "must be a list of value=ROLE"),
+        ("FORGE_OIDC_ROLES", "ml=BOSS", "with VIEWER, SUBMITTER or ADMIN"),
+        ("FORGE_OIDC_ROLES", "ml=ADMIN,ml=VIEWER", "each value once"),
+        ("FORGE_OIDC_ISSUER", "login.example.com", "must be an http or https address"),
     ],
 )
 def test_a_wrong_value_is_refused_with_a_sentence(name: str, text: str, words: str) -> None:
@@ -140,6 +152,29 @@ def test_there_is_one_token_and_a_server_that_it_is_for(tmp_path: Path) -> None:
     assert set(refused(S3 | {"FORGE_K8S_TOKEN": "t"})) == {"FORGE_K8S_API_SERVER"}
     assert set(refused(S3 | server)) == {"FORGE_K8S_TOKEN"}
     assert load_settings(S3 | server | {"FORGE_K8S_TOKEN": "t"}).k8s_token
+
+
+def test_an_issuer_is_named_as_it_names_itself_and_with_an_audience() -> None:
+    issuer = {"FORGE_OIDC_ISSUER": "https://login.example.com/"}
+    assert load_settings(LOCAL | issuer | {"FORGE_OIDC_AUDIENCE": "forge"}).oidc_issuer == issuer["FORGE_OIDC_ISSUER"]
+    assert set(refused(LOCAL | issuer)) == {"FORGE_OIDC_AUDIENCE"}
+    assert set(refused(LOCAL | {"FORGE_OIDC_ROLES": "ml=ADMIN"})) == {"FORGE_OIDC_AUDIENCE", "FORGE_OIDC_ISSUER"}
+
+
+def test_roles_are_the_last_word_of_each_part() -> None:
+    env = LOCAL | {
+        "FORGE_OIDC_ISSUER": "https://x",
+        "FORGE_OIDC_AUDIENCE": "a",
+        "FORGE_OIDC_ROLES": "cn=ml=ADMIN, b=VIEWER",
+    }
+    assert load_settings(env).oidc_roles == {"cn=ml": Role.ADMIN, "b": Role.VIEWER}
+
+
+def test_the_database_is_enough_for_tokens() -> None:
+    env = {"FORGE_DATABASE_URL": "sqlite:////forge.db", "FORGE_PORT": "wrong", "FORGE_OIDC_ROLES": "wrong"}
+    assert load_database_settings(env).database == "sqlite:////forge.db"
+    with pytest.raises(SettingsWrong, match="FORGE_DATABASE_URL must start with"):
+        load_database_settings({"FORGE_DATABASE_URL": "mysql://x"})
 
 
 def test_client_verbs_need_none_of_the_server_s_settings() -> None:

@@ -58,8 +58,42 @@ class Settings(FromMapping):
     public_url: types.HttpUrl | None = _setting(
         None, "Address of the gateway for its clients, in links that it gives out; host and port if it is not set.",
         "https://forge.example.com")
+    web_url: types.HttpUrl | None = _setting(
+        None, "Address of the dashboard, in the `webUrl` of jobs, which is null without it.",
+        "https://forge.example.com/app")
     bootstrap_token: types.Token | None = _setting(
-        None, "A bearer token with every right. `starforge dev` on loopback needs none.", "…")
+        None, "A bearer token with every right, to begin with. `starforge dev` on loopback needs none.", "…")
+
+    # People of an issuer of OpenID Connect
+    oidc_issuer: types.Issuer | None = _setting(
+        None, "Issuer whose JWTs are taken as bearer tokens, exactly as their `iss` has it.", "https://login.example.com")
+    oidc_audience: str | None = _setting(
+        None, "What `aud` of those JWTs must name; needed with an issuer.", "starforge")
+    oidc_jwks_url: types.HttpUrl | None = _setting(
+        None, "Where the issuer publishes its keys; found by its discovery document if it is not set.",
+        "https://login.example.com/keys")
+    oidc_ca_file: types.ExistingFile | None = _setting(
+        None, "CA certificates of the issuer; public roots if it is not set.", "/etc/starforge/issuer-ca.crt")
+    oidc_name_claim: str = _setting("sub", "Claim with the name that others are shown.", "email", min_length=1)
+    oidc_role_claim: str = _setting(
+        "roles", "Claim with roles or groups, a text or a list; `a.b` is `b` within `a`.", "groups", min_length=1)
+    oidc_roles: types.Roles | None = _setting(
+        None, "What values of that claim stand for; the names of the roles themselves if it is not set.",
+        "ml-admins=ADMIN,ml=SUBMITTER")
+    oidc_projects_claim: str = _setting(
+        "projects", "Claim with names of projects, a text or a list; an ADMIN needs none.", min_length=1)
+
+    # Limits
+    rate_limit_points: int = _setting(
+        200_000, "Points that a caller may spend on documents at once; the schema's note on cost says what costs what.",
+        ge=1, le=2**31 - 1)
+    rate_limit_per_second: int = _setting(
+        5_000, "Points that a caller gets back in a second.", ge=1, le=2**31 - 1)
+    persisted_manifest: types.ExistingFile | None = _setting(
+        None, "JSON file of documents by id, which clients then send as `documentId`; `starforge persist` writes it.",
+        "/etc/starforge/documents.json")
+    persisted_only: types.Switch = _setting(
+        False, "Whether documents that are not in that file are refused, introspection too.", "true")
 
     # State
     data_dir: Path = _setting(Path(".starforge"), "Directory for what is kept on this machine.", "/var/lib/starforge")

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 from starforge.domain.ports import FleetKind
 from starforge.domain.quantities import parse_bytes
+from starforge.domain.rights import Role
 
 _SWITCH = {"0": False, "1": True, "false": False, "true": True}
 _SERIES = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
@@ -47,6 +48,24 @@ def parse_gpus(text: object) -> object:
             raise ValueError("must be a list of series:count, each series once")
         found[series] = int(count)
     return found
+
+
+def parse_roles(text: object) -> object:
+    """`ml-admins=ADMIN,ml=SUBMITTER` as a mapping to roles; a mapping stays one."""
+    if not isinstance(text, str):
+        return text
+    found: dict[str, Role] = {}
+    for part in text.split(","):
+        value, _, role = (word.strip() for word in part.rpartition("="))
+        if not value or role not in set(Role) or value in found:
+            raise ValueError("must be a list of value=ROLE, each value once, with VIEWER, SUBMITTER or ADMIN")
+        found[value] = Role(role)
+    return found
+
+
+def _issuer(text: str) -> str:
+    _http_url(text)
+    return text  # with its last slash, as it is compared with what a token says
 
 
 def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str], str]:
@@ -107,6 +126,8 @@ Kind = Annotated[FleetKind, BeforeValidator(parse_fleet_kind)]
 Gpus = Annotated[dict[str, int], BeforeValidator(parse_gpus)]
 Quantity = Annotated[str, AfterValidator(_quantity)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
+Issuer = Annotated[str, AfterValidator(_issuer)]
+Roles = Annotated[dict[str, Role], BeforeValidator(parse_roles)]
 Token = Annotated[SecretStr, AfterValidator(_one_line)]
 DatabaseUrl = Annotated[SecretStr, AfterValidator(_secret_url("sqlite", "postgresql", "postgresql+psycopg"))]
 RedisUrl = Annotated[SecretStr, AfterValidator(_secret_url("redis", "rediss"))]

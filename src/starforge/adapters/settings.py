@@ -19,6 +19,8 @@ def variable(field: str) -> str:
 
 
 _EVERY = {variable(field): info for model in (Settings, ClientSettings) for field, info in model.model_fields.items()}
+_ISSUER = (variable("oidc_issuer"), variable("oidc_audience"))
+_DATABASE = (variable("database_url"), variable("data_dir"))
 Some = TypeVar("Some", bound=FromMapping)
 
 
@@ -51,6 +53,11 @@ def load_settings(env: Mapping[str, str], *, required: Sequence[str] = ()) -> Se
     return _make(Settings, given, list(_cross_check(given, required)))
 
 
+def load_database_settings(env: Mapping[str, str]) -> Settings:
+    """Settings of whoever needs the database alone; the rest of `env` may be anything."""
+    return _make(Settings, {name: text for name, text in _given(env).items() if name in _DATABASE}, [])
+
+
 def load_client_settings(env: Mapping[str, str]) -> ClientSettings:
     """What the client verbs need; the rest of `env` may be anything."""
     return _make(ClientSettings, _given(env), [])
@@ -65,6 +72,11 @@ def _cross_check(given: Mapping[str, str], required: Sequence[str]) -> Iterator[
         yield from (missing(name, "the kuberay fleet hands code to its Pods by S3", _EVERY) for name in absent)
     else:
         yield from too_few(s3, given, _EVERY)
+    oidc = [name for name in given if name.startswith("FORGE_OIDC_")]
+    absent = [name for name in _ISSUER if oidc and name not in given]
+    yield from (missing(name, f"{oidc[0]} needs it", _EVERY) for name in absent)
+    if given.get("FORGE_PERSISTED_ONLY", "").lower() in ("1", "true") and "FORGE_PERSISTED_MANIFEST" not in given:
+        yield missing("FORGE_PERSISTED_MANIFEST", "FORGE_PERSISTED_ONLY lets through nothing else", _EVERY)
     yield from not_together("FORGE_K8S_TOKEN", "FORGE_K8S_TOKEN_FILE", given)
     token = "FORGE_K8S_TOKEN_FILE" if "FORGE_K8S_TOKEN_FILE" in given else "FORGE_K8S_TOKEN"
     yield from too_few(("FORGE_K8S_API_SERVER", token), given, _EVERY)
@@ -100,5 +112,5 @@ def _show(default: object) -> str:
 
 __all__ = [
     "ClientSettings", "Description", "Settings", "SubmissionMode",
-    "as_table", "describe", "load_client_settings", "load_settings", "variable",
+    "as_table", "describe", "load_client_settings", "load_database_settings", "load_settings", "variable",
 ]  # fmt: skip

@@ -15,8 +15,9 @@ from starforge.adapters.packing.runner_pex import runner_pex
 from starforge.adapters.settings import Settings
 from starforge.adapters.store import SqlStore, migrate
 from starforge.domain.errors import Problem, SettingsWrong
-from starforge.domain.ports import Fleet, FleetKind, ObjectStore, Ports
+from starforge.domain.ports import Fleet, FleetKind, Identities, ObjectStore, Ports, TokenStore
 from starforge.domain.queries import FeedRow
+from starforge.domain.rights import Role
 from starforge.domain.spec import Deadlines, FleetDefaults
 
 
@@ -28,6 +29,7 @@ class Parts:
     ports: Ports
     hear: Callable[[], AsyncIterator[Sequence[FeedRow] | None]]
     close: Callable[[], None]
+    identities: Identities | None = None
 
     @property
     def directory(self) -> DirectoryObjects | None:
@@ -57,7 +59,7 @@ def build(settings: Settings) -> Parts:
         bus.close()
         store.close()
 
-    return Parts(settings, ports, lambda: _hear(redis_url), close)
+    return Parts(settings, ports, lambda: _hear(redis_url), close, identities(settings))
 
 
 def prepare(settings: Settings) -> None:
@@ -108,6 +110,40 @@ def objects(settings: Settings) -> ObjectStore:
         ca_file=settings.s3_ca_file,
     )
     return S3Objects(connection, pod_endpoint=settings.s3_pod_endpoint, url_max_s=settings.s3_url_max_s)
+
+
+@contextmanager
+def tokens(settings: Settings) -> Iterator[TokenStore]:
+    """The tokens, in a database that is made or brought to the newest schema first."""
+    if settings.database_url is None:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+    migrate(settings.database)
+    store = SqlStore(settings.database)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def identities(settings: Settings) -> Identities | None:
+    """The issuer of JWTs, if FORGE_OIDC_ISSUER names one."""
+    if settings.oidc_issuer is None or settings.oidc_audience is None:
+        return None
+    from starforge.adapters.oidc import Issuer, OidcConfig
+
+    return Issuer(
+        OidcConfig(
+            issuer=settings.oidc_issuer,
+            audience=settings.oidc_audience,
+            jwks_url=settings.oidc_jwks_url,
+            ca_file=settings.oidc_ca_file,
+            name_claim=settings.oidc_name_claim,
+            role_claim=settings.oidc_role_claim,
+            projects_claim=settings.oidc_projects_claim,
+            roles=settings.oidc_roles or {role.value: role for role in Role},
+        ),
+        now=now,
+    )
 
 
 def fleet(settings: Settings) -> Fleet:
@@ -161,7 +197,7 @@ def _path(path: Path | None) -> str | None:
     return None if path is None else str(path)
 
 
-def _defaults(settings: Settings) -> FleetDefaults:
+def _defaults(settings: Settings, *, logical_gpus: bool) -> FleetDefaults:
     """Defaults of a fleet that runs on this machine."""
     return FleetDefaults(
         fleet=settings.fleet,
@@ -174,6 +210,7 @@ def _defaults(settings: Settings) -> FleetDefaults:
         ),
         cancel_grace_seconds=settings.cancel_grace_s,
         has_images=False,
+        logical_gpus=logical_gpus,
     )
 
 
@@ -184,7 +221,7 @@ def _local(settings: Settings) -> Fleet:
     return LocalFleet(
         settings.data_dir / "runs",
         gpus=settings.local_gpus or real_gpus(),
-        defaults=_defaults(settings),
+        defaults=_defaults(settings, logical_gpus=bool(settings.local_gpus)),
         ca_file=settings.s3_ca_file,
     )
 
@@ -196,5 +233,5 @@ def _simulated(settings: Settings) -> Fleet:
     state = settings.data_dir / "simulated.db"
     state.parent.mkdir(parents=True, exist_ok=True)
     return SimulatedFleet(
-        defaults=_defaults(settings), state=state, clock=now, world=World(seed=settings.simulate_seed)
+        defaults=_defaults(settings, logical_gpus=True), state=state, clock=now, world=World(seed=settings.simulate_seed)
     )

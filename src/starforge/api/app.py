@@ -1,31 +1,38 @@
 """The gateway as an ASGI application."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from starforge.adapters.wiring import Parts
-from starforge.api.auth import authenticator
+from starforge.api.auth import Authority, expiry
+from starforge.api.budget import Budget
 from starforge.api.context import Context, Services
 from starforge.api.feed.hub import Hub
 from starforge.api.objects import object_routes
+from starforge.api.probes import probe_routes
 from starforge.api.schema import make_schema
-from starforge.api.transport.app import PATH, graphql_routes
-from starforge.api.transport.callers import Incoming
+from starforge.api.transport.app import PATH, graphql
+from starforge.api.transport.callers import Callers, Incoming
+from starforge.api.transport.desk import Desk
 from starforge.api.transport.guard import LOOPBACK_HOSTS, guard
+from starforge.api.transport.limits import TransportLimits
 from starforge.api.transport.mutations import RunningMutations
-from starforge.domain.errors import StoreUnavailable
+from starforge.api.transport.persisted import load_persisted
 from starforge.domain.queries import FeedRow
 from starforge.domain.rights import Caller
 
 CANCEL_AGAIN_S = 0.5
+SHARED = frozenset({"job", "jobs", "events"})
+"""Subscriptions whose resolvers tell the opening and what comes live apart."""
 
 
 class StoredFeed:
@@ -49,40 +56,80 @@ class _Late:
     services: Services
 
 
-def make_app(parts: Parts, *, dev: bool = False) -> ASGIApp:
+@dataclass(frozen=True)
+class Gateway:
+    """`asgi` is the application; the rest is for who runs or tests it."""
+
+    asgi: ASGIApp
+    services: Services
+    desk: Desk[Caller]
+
+
+def make_gateway(parts: Parts, *, dev: bool = False, limits: TransportLimits | None = None) -> Gateway:
     """The gateway. `dev` lets this machine in without a token, and nobody from elsewhere."""
     late = _Late()
     hub = Hub(StoredFeed(late), parts.hear)
-    services = late.services = Services(parts.ports, hub, retention_s=parts.settings.feed_retention_s)
+    settings = parts.settings
+    budget = Budget(
+        maximum=settings.rate_limit_points,
+        restore_per_second=settings.rate_limit_per_second,
+        clock=time.monotonic,
+    )
+    services = late.services = Services(
+        parts.ports, hub, retention_s=settings.feed_retention_s, web_url=settings.web_url, limits=limits, budget=budget
+    )
     mutations = RunningMutations()
 
     def make_context(incoming: Incoming[Caller]) -> Context:
         return Context(incoming.caller, services, datetime.now(UTC), hub.position)
 
-    token = parts.settings.bootstrap_token
-    graphql = graphql_routes(
-        make_schema(),
-        authenticate=authenticator(token.get_secret_value() if token else None, open_on_loopback=dev),
-        make_context=make_context,
-        mutations=mutations,
+    authority, schema = make_authority(parts, services, dev=dev), make_schema()
+    persisted = load_persisted(settings.persisted_manifest, schema, services.limits, only=settings.persisted_only)
+    callers = Callers(
+        authenticate=authority.authenticate,
+        rights=lambda caller: caller.rights,
+        key=lambda caller: caller.key,
+        expires_at=expiry,
+        still_valid=authority.still_valid,
+        charge=lambda caller, points: budget.charge(caller, points).told(),
+        resolve=persisted.resolve,
     )
-    routes = [*graphql, *_probes(services), Route("/", lambda _: RedirectResponse(PATH))]
+    gateway = graphql(schema, callers, make_context=make_context, limits=limits, mutations=mutations, shared=SHARED)
+    routes = [*gateway.routes, *probe_routes(services, gateway.desk), Route("/", lambda _: RedirectResponse(PATH))]
     if parts.directory:
         routes += object_routes(parts.directory)
-    app = Starlette(routes=routes, lifespan=lambda _: _lifespan(hub, services, mutations))
-    app.state.services = services
-    return guard(app, hosts=LOOPBACK_HOSTS, origins=[]) if dev else app
+    app = Starlette(routes=routes, lifespan=lambda _: _lifespan(hub, services, mutations, authority, gateway.desk))
+    return Gateway(guard(app, hosts=LOOPBACK_HOSTS, origins=[]) if dev else app, services, gateway.desk)
+
+
+def make_authority(parts: Parts, services: Services, *, dev: bool) -> Authority:
+    """Who may ask this gateway; `dev` lets this machine in without a token."""
+    token, ports = parts.settings.bootstrap_token, parts.ports
+    return Authority(
+        ports.store,
+        services.thread,
+        now=ports.now,
+        default_project=ports.fleet.defaults().project,
+        bootstrap=token.get_secret_value() if token else None,
+        open_on_loopback=dev,
+        identities=parts.identities,
+    )
 
 
 @asynccontextmanager
-async def _lifespan(hub: Hub, services: Services, mutations: RunningMutations) -> AsyncIterator[None]:
+async def _lifespan(
+    hub: Hub, services: Services, mutations: RunningMutations, authority: Authority, desk: Desk[Caller]
+) -> AsyncIterator[None]:
     await hub.start()
     delivering = asyncio.create_task(hub.run(), name="hub")
+    sweeping = asyncio.create_task(desk.connections.sweep(), name="connections")
     try:
         yield
     finally:
         await mutations.drain()
         await end(delivering)
+        await end(sweeping)
+        await authority.close()
         services.close()
 
 
@@ -91,17 +138,3 @@ async def end(task: asyncio.Task[None]) -> None:
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=CANCEL_AGAIN_S)
-
-
-def _probes(services: Services) -> list[Route]:
-    async def alive(_: Request) -> Response:
-        return PlainTextResponse("alive")
-
-    async def ready(_: Request) -> Response:
-        try:
-            await services.thread(services.ports.store.feed_bounds)
-        except StoreUnavailable as outage:
-            return PlainTextResponse(outage.message, 503)
-        return PlainTextResponse("ready")
-
-    return [Route("/livez", alive), Route("/readyz", ready)]

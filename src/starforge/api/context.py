@@ -1,7 +1,8 @@
 """What one operation works with: who asks, the ports, and loaders that ask the database once for many."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,32 +11,52 @@ from typing import Any, ParamSpec, TypeVar
 from strawberry import Info
 from strawberry.dataloader import DataLoader
 
+from starforge.api.budget import POINTS, POINTS_PER_S, Budget
 from starforge.api.feed.hub import Hub
+from starforge.api.transport.limits import TransportLimits
+from starforge.api.transport.source import Source
 from starforge.domain.changes import CapsuleRecord
 from starforge.domain.errors import NotFound
 from starforge.domain.job import Attempt, Job
-from starforge.domain.logs import LogSource
+from starforge.domain.logs import LogLine, LogSource
 from starforge.domain.names import Digest, JobId, RunKey
 from starforge.domain.observation import PodView
-from starforge.domain.ports import Ports
+from starforge.domain.ports import Ports, Store
+from starforge.domain.progress import Curve
+from starforge.domain.queries import CurveRange, EventsAsked, LogRange, Page
 from starforge.domain.rights import Caller
 from starforge.domain.timeline import Entry
 
 P = ParamSpec("P")
+Projects = tuple[str, ...]
 T = TypeVar("T")
 
 
 class Services:
     """What every operation of a gateway shares. The store is synchronous: it is asked from threads."""
 
-    def __init__(self, ports: Ports, hub: Hub, *, retention_s: int, threads: int = 8) -> None:
+    def __init__(
+        self,
+        ports: Ports,
+        hub: Hub,
+        *,
+        retention_s: int,
+        web_url: str | None = None,
+        threads: int = 8,
+        limits: TransportLimits | None = None,
+        budget: Budget | None = None,
+    ) -> None:
         self.ports = ports
         self.hub = hub
         self.retention_s = retention_s
+        self.web_url = web_url
+        self.limits = limits or TransportLimits()
+        self.budget = budget or Budget(maximum=POINTS, restore_per_second=POINTS_PER_S, clock=time.monotonic)
         # Pools of their own, so that no pile of slow questions and no outage of one thing holds up the others.
         self._store = ThreadPoolExecutor(threads, thread_name_prefix="store")
         self._feed = ThreadPoolExecutor(2, thread_name_prefix="feed")
         self._objects = ThreadPoolExecutor(4, thread_name_prefix="objects")
+        self._loaders: tuple[int, Loaders] | None = None
 
     async def thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The answer of a blocking call of the database."""
@@ -48,6 +69,13 @@ class Services:
     async def objects_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The answer of a blocking call that asks the object store."""
         return await _threaded(self._objects, lambda: call(*args, **kwargs))
+
+    def loaders(self, *, afresh: bool = False) -> "Loaders":
+        """What all live subscriptions load by, as long as the feed stands where it stands."""
+        known = self._loaders
+        if afresh or known is None or known[0] != self.hub.position:
+            known = self._loaders = self.hub.position, Loaders(self)
+        return known[1]
 
     def close(self) -> None:
         for pool in (self._store, self._feed, self._objects):
@@ -76,7 +104,40 @@ class Loaders:
         self.pods: DataLoader[RunKey, Sequence[PodView]] = DataLoader(many(store.pods, list))
         self.log_sources: DataLoader[RunKey, Sequence[LogSource]] = DataLoader(many(store.log_sources, list))
         self.capsules: DataLoader[Digest, CapsuleRecord | None] = DataLoader(many(store.capsules, lambda: None))
+        self.used_capsules: DataLoader[tuple[Projects, Digest], CapsuleRecord | None] = DataLoader(
+            many(lambda asked: _used_capsules(store, asked), lambda: None)
+        )
         self.entries: DataLoader[str, Entry | None] = DataLoader(many(store.entries, lambda: None))
+        self.metric_names: DataLoader[RunKey, Sequence[str]] = DataLoader(many(store.metric_names, list))
+        self.curves: DataLoader[tuple[CurveRange, RunKey], Sequence[Curve]] = DataLoader(
+            many(lambda asked: _curves(store, asked), list)
+        )
+        self.log_lines: DataLoader[LogRange, Sequence[LogLine]] = DataLoader(many(store.log_ranges, list))
+        self.entry_pages: DataLoader[EventsAsked, Page[Entry]] = DataLoader(
+            many(store.entry_pages, lambda: Page([], has_next=False, has_previous=False))
+        )
+
+
+def _used_capsules(
+    store: Store, asked: Sequence[tuple[Projects, Digest]]
+) -> Mapping[tuple[Projects, Digest], CapsuleRecord]:
+    """Capsules that jobs of some projects use, asked for together where the projects are the same."""
+    digests: dict[Projects, list[Digest]] = {}
+    for projects, digest in asked:
+        digests.setdefault(projects, []).append(digest)
+    found = {projects: store.capsules(some, projects=projects) for projects, some in digests.items()}
+    return {(projects, digest): one for projects, some in found.items() for digest, one in some.items()}
+
+
+def _curves(
+    store: Store, asked: Sequence[tuple[CurveRange, RunKey]]
+) -> Mapping[tuple[CurveRange, RunKey], Sequence[Curve]]:
+    """Curves of many runs, asked for together where the same is wanted of them."""
+    runs: dict[CurveRange, list[RunKey]] = {}
+    for which, run in asked:
+        runs.setdefault(which, []).append(run)
+    found = {which: store.metric_curves(some, which) for which, some in runs.items()}
+    return {(which, run): curves for which, of_run in found.items() for run, curves in of_run.items()}
 
 
 @dataclass
@@ -88,14 +149,16 @@ class Context:
     began_at: datetime
     feed_position: int
     subscription: bool = False
+    source: Source | None = None
     loaders: Loaders = field(init=False)
 
     def __post_init__(self) -> None:
         self.loaders = Loaders(self.services)
 
-    def renew(self) -> None:
-        """Forget what was loaded: for the next event it may be old."""
-        self.loaders = Loaders(self.services)
+    def renew(self, *, afresh: bool = False) -> None:
+        """Forget what was loaded: for the next event it may be old. `afresh` is for after an outage."""
+        is_live = self.source is not None and self.source.live
+        self.loaders = self.services.loaders(afresh=afresh) if is_live else Loaders(self.services)
 
     @property
     def ports(self) -> Ports:
@@ -103,13 +166,33 @@ class Context:
 
     async def job(self, job: JobId) -> Job:
         """The job; NotFound if there is none that the caller may see."""
-        found = await self.loaders.jobs.load(job)
+        found = await self.seen_job(job)
         if found is None:
             raise NotFound(f"There is no job {job}.")
         return found
 
+    # Loaders may be shared by callers with other rights, so whatever a client names by its id is looked up by these.
+
+    async def seen_job(self, job: JobId) -> Job | None:
+        """The job; None if there is none that the caller may see."""
+        found = await self.loaders.jobs.load(job)
+        return found if found is not None and self.caller.sees(found.spec.project) else None
+
+    async def seen_entry(self, entry: str) -> Entry | None:
+        """The entry of a timeline; None if there is none that the caller may see."""
+        found = await self.loaders.entries.load(entry)
+        if found is None or found.run is None:
+            return found if self.caller.sees(None) else None
+        return found if await self.seen_job(found.run.job) else None
+
+    async def seen_capsule(self, capsule: Digest) -> CapsuleRecord | None:
+        """The Capsule; None if there is none that a job uses which the caller may see."""
+        if self.caller.projects is None:
+            return await self.loaders.capsules.load(capsule)
+        return await self.loaders.used_capsules.load((tuple(sorted(self.caller.projects)), capsule))
+
     async def metric_names(self, run: RunKey) -> list[str]:
-        return list(await self.services.thread(self.ports.store.metric_names, run))[:1000]
+        return list(await self.loaders.metric_names.load(run))[:1000]
 
 
 def of_subscription(info: Info[Any, Any]) -> Context:
@@ -117,6 +200,13 @@ def of_subscription(info: Info[Any, Any]) -> Context:
     context = of_info(info)
     context.subscription = True
     return context
+
+
+def source_of(context: Context) -> Source:
+    """Which part of a subscription is to be told; an opening for whoever runs the schema without the transport."""
+    if context.source is None:
+        context.source = Source()
+    return context.source
 
 
 def of_info(info: Info[Any, Any]) -> Context:

@@ -5,6 +5,7 @@ from enum import StrEnum
 from starforge.api.scalars import described
 from starforge.domain.actions.cancel import CancelStatus
 from starforge.domain.actions.submit import SubmitStatus
+from starforge.domain.actions.submit_many import BatchErrorPolicy
 from starforge.domain.changes import Aspect
 from starforge.domain.deadlines import ClockKind, ClockState
 from starforge.domain.job import ActorKind, JobOutcome, JobState
@@ -12,8 +13,9 @@ from starforge.domain.logs import LineMark, LogKind, LogState
 from starforge.domain.observation import ContainerRole, ContainerState, PodPhase, PodRole, PodRuntime
 from starforge.domain.ports import FleetKind
 from starforge.domain.progress import NonFinite
-from starforge.domain.queries import JobOrderField, LabelOperator
+from starforge.domain.queries import JobCountKey, JobOrderField, LabelOperator
 from starforge.domain.reason import EvidenceSource, ReasonCode, ReasonOwner
+from starforge.domain.rights import Permission, Role
 from starforge.domain.teardown import TeardownState
 from starforge.domain.timeline import Action, CommandKind, EventType, Severity
 
@@ -128,6 +130,12 @@ class MetricBucket(StrEnum):
     MINIMUM = "MINIMUM"
     MAXIMUM = "MAXIMUM"
     LAST = "LAST"
+
+
+class DifferenceKind(StrEnum):
+    ADDED = "ADDED"
+    REMOVED = "REMOVED"
+    CHANGED = "CHANGED"
 
 
 class OrderDirection(StrEnum):
@@ -444,6 +452,17 @@ described(
         "CREATED": "A new job was made.",
         "REPLAYED": "The same key and body came before: this is that job and nothing was made.",
         "REFUSED": "Refused, see `userErrors`.",
+        "NOT_DONE": (
+            "Fine by itself, but not made because ALL_OR_NOTHING was asked for and another item was refused."
+        ),
+    },
+)
+described(
+    BatchErrorPolicy,
+    "What to do when some items of a batch are refused.",
+    {
+        "INDEPENDENT": "Make the others.",
+        "ALL_OR_NOTHING": "Make none.",
     },
 )
 described(
@@ -453,6 +472,7 @@ described(
         "REQUESTED": "It is being canceled.",
         "ALREADY_REQUESTED": "It was being canceled already.",
         "ALREADY_ENDED": "It has ended or its outcome is decided, whoever was first: nothing was done.",
+        "WOULD_CANCEL": "It would be canceled, had this not been a dry run.",
         "REFUSED": "Refused, see `userErrors`.",
     },
 )
@@ -605,10 +625,55 @@ described(
     },
 )
 described(
+    DifferenceKind,
+    "What happened to a file from left to right.",
+    {
+        "ADDED": "Only on the right.",
+        "REMOVED": "Only on the left.",
+        "CHANGED": "On both sides with different content or mode.",
+    },
+)
+described(
+    JobCountKey,
+    "What jobs can be counted by.",
+    {
+        "STATE": "State.",
+        "OUTCOME": "Outcome.",
+        "REASON": "Code of the reason.",
+        "PROJECT": "Project.",
+        "FLEET": "Fleet.",
+        "SERIES": "GPU series of any pool, so that a job may count several times.",
+        "CREATED_BY": "Name of the creator.",
+        "LABEL": "Value of the label in `labelKey`.",
+    },
+)
+described(
     OrderDirection,
     "Which way to order.",
     {
         "ASC": "Smallest or oldest first.",
         "DESC": "Largest or newest first.",
+    },
+)
+described(
+    Role,
+    "What a caller is trusted with; each includes the ones before.",
+    {
+        "VIEWER": "Reads what its projects have.",
+        "SUBMITTER": "Submits, cancels, retries and plays in its projects.",
+        "ADMIN": "Does everything everywhere.",
+    },
+)
+described(
+    Permission,
+    "Something a caller may do.",
+    {
+        "READ": "See jobs, playgrounds, capacity and events.",
+        "READ_LOGS": "Read logs.",
+        "READ_CODE": "Read and download code.",
+        "SUBMIT_JOBS": "Submit and retry jobs.",
+        "CANCEL_JOBS": "Cancel jobs of others in its projects.",
+        "MANAGE_PLAYGROUNDS": "Create, extend and stop playgrounds.",
+        "OPERATE": "See what only operators need: parked commands, access checks, rendered objects.",
     },
 )

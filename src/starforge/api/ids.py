@@ -23,8 +23,12 @@ def capsule(digest: Digest) -> str:
     return f"capsule.{digest}"
 
 
+def fleet(name: str) -> str:
+    return f"fleet.{name}"
+
+
 def kind(text: str) -> str:
-    """What an id is of: job, event, attempt, pod, log or capsule; anything else is of nothing."""
+    """What an id is of: job, event, attempt, pod, log, capsule or fleet; anything else is of nothing."""
     return text.partition(".")[0] if "." in text else text.partition("-")[0]
 
 

@@ -12,6 +12,7 @@ from starforge.api.paging import bad_input
 from starforge.api.scalars import BigInt
 from starforge.domain import queries, spec
 from starforge.domain.actions.submit import Submission
+from starforge.domain.actions.submit_many import BatchErrorPolicy
 from starforge.domain.capsule import InlineFile
 from starforge.domain.job import JobOutcome, JobState
 from starforge.domain.names import Digest, JobId
@@ -166,6 +167,19 @@ class SubmitJobInput:
 
     def submission(self) -> Submission:
         return Submission(self.spec.draft(), self.code.code(), self.idempotency_key)
+
+
+@strawberry.input(description="Jobs to submit together.")
+class SubmitJobsInput:
+    items: list[SubmitJobInput] = strawberry.field(
+        description=(
+            "The jobs, 1 to 100; give code by digest, and each its own idempotency key, so that the batch can be sent "
+            "again after a cut."
+        )
+    )
+    error_policy: BatchErrorPolicy = strawberry.field(
+        description="What to do when some are refused.", default=BatchErrorPolicy.INDEPENDENT
+    )
 
 
 @strawberry.input(description="Code that is about to be used.")

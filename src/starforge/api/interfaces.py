@@ -7,6 +7,7 @@ import strawberry
 from strawberry import Info, argument
 
 from starforge.api.context import of_info
+from starforge.api.directives import list_size, page_size
 from starforge.api.paging import PageArgs
 from starforge.api.values import Actor, Clock, Label, Observation, Reason
 from starforge.domain.timeline import Action
@@ -78,12 +79,21 @@ class Workload(Node):
         description="How fresh what is shown here is, and why it is not fresher."
     )
     clocks: list[Clock] = strawberry.field(description="Its clocks with their due times.")
-    pods: list[LazyPod] = strawberry.field(description="Its Pods, or processes on a fleet without Pods; at most 1,000.")
-    log_sources: list[LazyLogSource] = strawberry.field(description="Where its log lines come from; at most 1,000.")
+    pods: list[LazyPod] = strawberry.field(
+        description="Its Pods, or processes on a fleet without Pods; at most 1,000.", directives=[list_size(20)]
+    )
+    log_sources: list[LazyLogSource] = strawberry.field(
+        description="Where its log lines come from; at most 1,000.", directives=[list_size(20)]
+    )
     allowed_actions: list[Action] = strawberry.field(
         description="What the caller may do with it right now, for enabling buttons."
     )
 
+    web_url: str | None = strawberry.field(
+        description="Address of its page in the dashboard, or null if the installation has no public address."
+    )
     events: LazyEvents = strawberry.field(
-        description="Its timeline: our events and Kubernetes Events in one, oldest first.", resolver=workload_events
+        description="Its timeline: our events and Kubernetes Events in one, oldest first.",
+        resolver=workload_events,
+        directives=[page_size()],
     )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import strawberry
 
+from starforge.api.directives import list_size
 from starforge.api.enums import UserErrorCode
 from starforge.api.interfaces import Workload
 from starforge.domain.errors import Problem, UserMistake
@@ -55,7 +56,7 @@ class CodeError(UserError):
 @strawberry.interface(description="What every mutation answers.")
 class MutationPayload:
     user_errors: list[UserError] = strawberry.field(
-        description=("What the caller can put right; empty when all went well.")
+        description=("What the caller can put right; empty when all went well."), directives=[list_size(5)]
     )
 
 

@@ -4,19 +4,26 @@ import strawberry
 from strawberry.schema.config import StrawberryConfig
 
 from starforge.api.capsules.mutations import CapsuleMutations
+from starforge.api.directives import with_directives
 from starforge.api.events import types as events
 from starforge.api.events.subscriptions import EventSubscriptions
+from starforge.api.fleets import FleetQueries
+from starforge.api.jobs.batch import BatchMutations
+from starforge.api.jobs.counts import CountQueries
 from starforge.api.jobs.mutations import JobMutations
 from starforge.api.jobs.queries import JobQueries
 from starforge.api.jobs.subscriptions import JobSubscriptions
 from starforge.api.logs.subscriptions import LogSubscriptions
 from starforge.api.payloads import CodeError, ConflictError, InputError
+from starforge.api.plain_inputs import read_inputs_plainly
 from starforge.api.scalars import SCALARS
+from starforge.api.transport.compiled import CompiledExecutor
 from starforge.api.transport.schema import GatewaySchema
+from starforge.api.viewer import ViewerQueries
 
 
 @strawberry.type(description="Everything that can be read.")
-class Query(JobQueries): ...
+class Query(ViewerQueries, JobQueries, CountQueries, FleetQueries): ...
 
 
 @strawberry.type(
@@ -25,7 +32,7 @@ class Query(JobQueries): ...
         "retries says."
     )
 )
-class Mutation(CapsuleMutations, JobMutations): ...
+class Mutation(CapsuleMutations, JobMutations, BatchMutations): ...
 
 
 @strawberry.type(
@@ -52,13 +59,17 @@ EVENTS = [
 
 def make_schema() -> GatewaySchema:
     """The schema of the gateway."""
-    return GatewaySchema(
+    schema = GatewaySchema(
         query=Query,
         mutation=Mutation,
         subscription=Subscription,
         types=[*EVENTS, InputError, ConflictError, CodeError],
         config=StrawberryConfig(scalar_map=dict(SCALARS), disable_field_suggestions=True),
+        execution_context_class=CompiledExecutor,
     )
+    with_directives(schema)
+    read_inputs_plainly(schema)
+    return schema
 
 
 def print_schema() -> str:

@@ -1,20 +1,21 @@
 """Small values that many types of the schema hold."""
 
 from datetime import datetime
-from typing import Self
+from typing import ClassVar, Self
 
 import strawberry
 
+from starforge.api.directives import cost, list_size
 from starforge.api.enums import ClockSource, Freshness
-from starforge.api.mirror import mirror
-from starforge.domain import deadlines, job, ports, reason
+from starforge.api.mirror import Made, Mirror, mirror
+from starforge.domain import deadlines, job, ports, reason, spec
 from starforge.domain.deadlines import ClockKind, ClockState
 from starforge.domain.job import ActorKind, JobState
 from starforge.domain.reason import EvidenceSource, ReasonCode, ReasonOwner
 
 
 @strawberry.type(description="A person, token or part of the platform that does something.")
-class Actor:
+class Actor(Mirror):
     name: str = strawberry.field(description="Name to show.")
     kind: ActorKind = strawberry.field(description="What it is.")
 
@@ -24,13 +25,17 @@ class Actor:
 
 
 @strawberry.type(description="A key and value given by the creator.")
-class Label:
+class Label(Mirror):
     key: str = strawberry.field(description="Key, at most 63 characters.")
     value: str = strawberry.field(description="Value, at most 63 characters.")
 
+    @classmethod
+    def of(cls, row: spec.Label) -> Self:
+        return mirror(cls, row)
+
 
 @strawberry.type(description="A Kubernetes object by name.")
-class ObjectRef:
+class ObjectRef(Mirror):
     kind: str = strawberry.field(description="Kind, for example Pod.")
     name: str = strawberry.field(description="Name.")
     namespace: str | None = strawberry.field(description="Namespace, or null for objects that have none.")
@@ -42,7 +47,7 @@ class ObjectRef:
 
 
 @strawberry.type(description="One observation that supports a reason.")
-class Evidence:
+class Evidence(Mirror):
     source: EvidenceSource = strawberry.field(description="What kind of observation it is.")
     object: ObjectRef | None = strawberry.field(
         description=("Object it was made on, or null if on none in the cluster.")
@@ -56,13 +61,17 @@ class Evidence:
     text: str = strawberry.field(description="What it says, as found, at most 2,000 characters.")
     observed_at: datetime = strawberry.field(description="When it was made.")
 
+    made: ClassVar[Made] = {
+        "object": lambda this: ObjectRef.of(this.mirrored.object) if this.mirrored.object else None,
+    }
+
     @classmethod
     def of(cls, row: reason.Evidence) -> Self:
-        return mirror(cls, row, object=ObjectRef.of(row.object) if row.object else None)
+        return mirror(cls, row)
 
 
 @strawberry.type(description="Why a workload waits or ended, in words, with whose move it is and what shows it.")
-class Reason:
+class Reason(Mirror):
     code: ReasonCode = strawberry.field(description="Code to act on.")
     message: str = strawberry.field(
         description=("Sentence for a person that says what happened, to what, with numbers.")
@@ -78,11 +87,15 @@ class Reason:
         )
     )
     since: datetime = strawberry.field(description="When this became the reason.")
-    evidence: list[Evidence] = strawberry.field(description="What shows it, strongest first; at most 10.")
+    evidence: list[Evidence] = strawberry.field(
+        description="What shows it, strongest first; at most 10.", directives=[list_size(5)]
+    )
+
+    made: ClassVar[Made] = {"evidence": lambda this: [Evidence.of(one) for one in this.mirrored.evidence]}
 
     @classmethod
     def of(cls, row: reason.Reason) -> Self:
-        return mirror(cls, row, evidence=[Evidence.of(one) for one in row.evidence])
+        return mirror(cls, row)
 
     @classmethod
     def maybe(cls, row: reason.Reason | None) -> Self | None:
@@ -90,7 +103,7 @@ class Reason:
 
 
 @strawberry.type(description="A clock that limits one part of a workload's life.")
-class Clock:
+class Clock(Mirror):
     kind: ClockKind = strawberry.field(description="What it limits.")
     state: ClockState = strawberry.field(description="Whether it runs.")
     limit_seconds: int | None = strawberry.field(description="Its limit in seconds; null if it is off.")
@@ -104,13 +117,15 @@ class Clock:
     )
     ended_at: datetime | None = strawberry.field(description="When it was stopped or ran out; null before.")
 
+    made: ClassVar[Made] = {"limit_seconds": "mirrored.limit_s", "source": lambda _: ClockSource.SPEC}
+
     @classmethod
     def of(cls, row: deadlines.Clock) -> Self:
-        return mirror(cls, row, limit_seconds=row.limit_s, source=ClockSource.SPEC)
+        return mirror(cls, row)
 
 
 @strawberry.type(description="How fresh what is shown is.")
-class Observation:
+class Observation(Mirror):
     freshness: Freshness = strawberry.field(description="Whether the cluster is being heard right now.")
     observed_at: datetime | None = strawberry.field(
         description=("When the cluster last told us something about this; null if never.")
@@ -118,16 +133,18 @@ class Observation:
     stale_since: datetime | None = strawberry.field(description=("Since when it can't be heard; null while it can."))
     problem: Reason | None = strawberry.field(description="Why it can't be heard; null while it can.")
 
+    made: ClassVar[Made] = {
+        "freshness": lambda this: freshness(this.mirrored),
+        "problem": lambda this: Reason.maybe(_outage(this.mirrored)),
+    }
+
     @classmethod
     def of(cls, row: job.Attempt) -> Self:
-        problem = None
-        if row.stale_since and row.stale_problem:
-            problem = reason.reason(ReasonCode.API_UNAVAILABLE, row.stale_problem, row.stale_since)
-        return mirror(cls, row, freshness=freshness(row), problem=Reason.maybe(problem))
+        return mirror(cls, row)
 
 
 @strawberry.type(description="A request to cancel.")
-class Cancellation:
+class Cancellation(Mirror):
     requested_at: datetime = strawberry.field(description="When it was asked for.")
     requested_by: Actor = strawberry.field(description="Who asked.")
     note: str | None = strawberry.field(description="Why, as given, or null if not.")
@@ -135,9 +152,11 @@ class Cancellation:
         description=("When the grace is over and Pods are removed; null if the command was not running.")
     )
 
+    made: ClassVar[Made] = {"requested_by": lambda this: Actor.of(this.mirrored.requested_by)}
+
     @classmethod
     def of(cls, row: job.Cancellation) -> Self:
-        return mirror(cls, row, requested_by=Actor.of(row.requested_by))
+        return mirror(cls, row)
 
 
 @strawberry.type(description="A stay in one state.")
@@ -170,12 +189,18 @@ class SignedRequest:
         return mirror(cls, row, headers=[HttpHeader(name=name, value=value) for name, value in row.headers])
 
 
-@strawberry.type(description="Where a page lies in its connection.")
+@strawberry.type(description="Where a page lies in its connection.", directives=[cost(0)])
 class PageInfo:
     has_next_page: bool = strawberry.field(description="Whether there are more rows after this page.")
     has_previous_page: bool = strawberry.field(description="Whether there are more rows before this page.")
     start_cursor: str | None = strawberry.field(description=("Cursor of the first row, or null if the page is empty."))
     end_cursor: str | None = strawberry.field(description="Cursor of the last row, or null if the page is empty.")
+
+
+def _outage(row: job.Attempt) -> reason.Reason | None:
+    if row.stale_since and row.stale_problem:
+        return reason.reason(ReasonCode.API_UNAVAILABLE, row.stale_problem, row.stale_since)
+    return None
 
 
 def freshness(row: job.Attempt) -> Freshness:

@@ -8,7 +8,9 @@ import typer
 
 PANEL = "Jobs"
 JSON = Annotated[bool, typer.Option("--json", help="Print JSON for scripts, and nothing else, on stdout.")]
-DIRECTORY = Annotated[Path, typer.Argument(help="The code, with starforge.yaml in it.", exists=True, file_okay=False)]
+DIRECTORY = Annotated[
+    Path | None, typer.Argument(help="The code, with starforge.yaml in it.", exists=True, file_okay=False)
+]
 JOB = Annotated[str, typer.Argument(metavar="ID", help="Id of the job.")]
 
 
@@ -28,13 +30,21 @@ class State(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Adds them to the app."""
-    for verb in (submit, jobs, job, logs, cancel, pack):
+    for verb in (submit, jobs, job, logs, cancel, retry, pack):
         app.command(rich_help_panel=PANEL)(verb)
 
 
 def submit(
-    directory: DIRECTORY,
+    directory: DIRECTORY = None,
     *,
+    batch: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Submit the many jobs of this file; run again to go on after a cut."),
+    ] = None,
+    batch_id: Annotated[
+        str | None, typer.Option(help="With --batch: another id, for the same jobs once more; by default the file's.")
+    ] = None,
+    chunk: Annotated[int, typer.Option(help="With --batch: jobs in one request.", min=1, max=100)] = 100,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Show the job and its log until it has ended; exit by its outcome.")
     ] = False,
@@ -43,7 +53,16 @@ def submit(
     ] = None,
     json: JSON = False,
 ) -> None:
-    """Submit the job that a directory holds."""
+    """Submit the job that a directory holds, or with --batch the many jobs of a file."""
+    if batch:
+        if idempotency_key:
+            raise typer.BadParameter("--batch has a key for each job of its own: leave --idempotency-key out.")
+        from starforge.cli.verbs import submit_batch
+
+        wanted = submit_batch.Wanted(batch, directory, batch_id, chunk)
+        raise typer.Exit(submit_batch.run(wanted, follow=follow, as_json=json))
+    if directory is None or batch_id:
+        raise typer.BadParameter("Name the directory of the code, or --batch with a file.")
     from starforge.cli.verbs import submit as verb
 
     raise typer.Exit(verb.run(directory, follow=follow, idempotency_key=idempotency_key, as_json=json))
@@ -93,8 +112,18 @@ def logs(
 
 
 def cancel(
-    job_id: JOB,
+    job_id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of the job.")] = None,
     *,
+    label: Annotated[
+        list[str] | None, typer.Option(metavar="KEY[=VALUE]", help="Every job with this label; may be given again.")
+    ] = None,
+    name_prefix: Annotated[str | None, typer.Option(help="Every job whose name starts so.")] = None,
+    state: Annotated[
+        list[State] | None, typer.Option(case_sensitive=False, help="Every job in this state; may be given again.")
+    ] = None,
+    project: Annotated[list[str] | None, typer.Option(help="Every job of this project; may be given again.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which jobs match.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     note: Annotated[str | None, typer.Option(help="Why, for its timeline.")] = None,
     grace: Annotated[
         int | None,
@@ -103,10 +132,37 @@ def cancel(
     wait: Annotated[bool, typer.Option("--wait", help="Return when it has ended and nothing of it is left.")] = False,
     json: JSON = False,
 ) -> None:
-    """End a job. The exit code is 0 also if it had ended before."""
+    """End a job, or every job that matches all of the options. The exit code is 0 also if it had ended before."""
+    from starforge.cli.verbs import cancel_many
+
+    which = cancel_many.filter_of(
+        label or (), namePrefix=name_prefix, states=[str(one) for one in state or ()], projects=project
+    )
+    if bool(job_id) == bool(which) or (which and wait) or (job_id and (dry_run or yes)):
+        raise typer.BadParameter("Give the id of one job, or options that say which; --wait goes with an id only.")
+    if job_id is None:
+        raise typer.Exit(cancel_many.run(which, note=note, grace=grace, dry_run=dry_run, yes=yes, as_json=json))
     from starforge.cli.verbs import cancel as verb
 
     raise typer.Exit(verb.run(job_id, note=note, grace=grace, wait=wait, as_json=json))
+
+
+def retry(
+    job_id: JOB,
+    *,
+    note: Annotated[str | None, typer.Option(help="Why, for its timeline.")] = None,
+    idempotency_key: Annotated[
+        str | None, typer.Option(help="Makes it safe to ask again: the same key finds the same attempt.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Show the job and its log until it has ended; exit by its outcome.")
+    ] = False,
+    json: JSON = False,
+) -> None:
+    """Start the next attempt of a job that has ended, with the same code and spec."""
+    from starforge.cli.verbs import retry as verb
+
+    raise typer.Exit(verb.run(job_id, note=note, idempotency_key=idempotency_key, follow=follow, as_json=json))
 
 
 def pack(

@@ -95,4 +95,56 @@ subscription FollowLogs($id: ID!, $attempt: Int, $source: String, $after: String
 }}
 """
 
+RETRY_JOB = f"""
+mutation RetryJob($id: ID!, $key: String, $note: String) {{
+  retryJob(id: $id, idempotencyKey: $key, note: $note) {{
+    status attempt {{ number state }} job {{ {_NOW} }} {_USER_ERRORS}
+  }}
+}}
+"""
+
+CANCEL_JOBS = f"""
+mutation CancelJobs(
+  $filter: JobFilter!, $dryRun: Boolean!, $limit: Int!, $maxMatched: Int, $graceSeconds: Int, $note: String
+) {{
+  cancelJobs(
+    filter: $filter, dryRun: $dryRun, limit: $limit, maxMatched: $maxMatched, graceSeconds: $graceSeconds, note: $note
+  ) {{
+    dryRun matchedCount remainingCount gpus
+    outcomes {{ status job {{ id name project state gpus }} }} {_USER_ERRORS}
+  }}
+}}
+"""
+
+SUBMIT_JOBS = f"""
+mutation SubmitJobs($items: [SubmitJobInput!]!) {{
+  submitJobs(input: {{ items: $items, errorPolicy: INDEPENDENT }}) {{
+    outcomes {{ index status job {{ id }} {_USER_ERRORS} }} {_USER_ERRORS}
+  }}
+}}
+"""
+
+FIND_SUBMISSIONS = """
+query FindSubmissions($keys: [String!]!) {
+  jobs(filter: { idempotencyKeys: $keys }, first: 100) { nodes { id idempotencyKey } }
+}
+"""
+
+_BATCH_ROW = "id name attempt revision state outcome ended exitCode reason { code message }"
+
+BATCH_JOBS = f"""
+query BatchJobs($filter: JobFilter!, $first: Int!, $after: String) {{
+  feed {{ cursor }}
+  jobs(filter: $filter, first: $first, after: $after) {{
+    nodes {{ {_BATCH_ROW} }} pageInfo {{ hasNextPage endCursor }}
+  }}
+}}
+"""
+
+FOLLOW_BATCH = f"""
+subscription FollowBatch($filter: JobFilter!, $after: String) {{
+  jobs(filter: $filter, after: $after) {{ cursor kind job {{ {_BATCH_ROW} }} }}
+}}
+"""
+
 ALL = {name: text for name, text in globals().items() if name.isupper() and isinstance(text, str) and name[0] != "_"}

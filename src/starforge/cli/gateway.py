@@ -10,11 +10,12 @@ import httpx
 
 from starforge.adapters.settings import load_client_settings
 from starforge.cli.answers import Json, data_of
-from starforge.domain.errors import Outside
+from starforge.domain.errors import Outside, StarForgeError
 
 PATH = "/graphql"
 TIMEOUT = httpx.Timeout(40, connect=10)
 """Seconds; the gateway itself gives up after 30."""
+_LATER = frozenset({429, 502, 503, 504})
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -36,6 +37,8 @@ class Gateway(AbstractContextManager["Gateway"]):
             response = self._http.post(self.url, json={"query": document, "variables": variables}, headers=headers)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise self.away(error) from error
+        if busy := _busy(response, self.url):
+            raise busy
         return data_of(_json(response), where=self.url)
 
     def away(self, error: Exception) -> Outside:
@@ -62,6 +65,22 @@ class Gateway(AbstractContextManager["Gateway"]):
 def http_client(*, trust_env: bool) -> httpx.Client:
     """`trust_env` False for this machine, which no proxy reaches."""
     return httpx.Client(timeout=TIMEOUT, trust_env=trust_env)
+
+
+def _busy(response: httpx.Response, url: str) -> Outside | None:
+    """The error for an answer that only says to come back later, from a gateway or from what stands before it."""
+    if response.status_code not in _LATER:
+        return None
+    after = response.headers.get("retry-after", "")
+    try:
+        data_of(_json(response), where=url)
+    except Outside as told:
+        told.retry_after_s = told.retry_after_s or (float(after) if after.isdecimal() else None)
+        return told
+    except StarForgeError:
+        message = f"The gateway at {url} can't answer now (status {response.status_code}); try again."
+        return Outside(message, retry_after_s=float(after) if after.isdecimal() else None)
+    return None
 
 
 def _json(response: httpx.Response) -> object:

@@ -27,34 +27,28 @@ def settings_or_exit(needs: tuple[str, ...] = ()) -> Settings:
 
 def start_logging() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # it tells of every socket
     for noisy in ("httpx", "botocore", "urllib3", "celery.beat", "celery.worker.strategy", "celery.app.trace"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
 def api(*, dev: bool = False) -> None:
     """Serve GraphQL."""
-    import uvicorn
-
     from starforge.adapters.wiring import build, prepare
-    from starforge.api.app import make_app
-    from starforge.api.transport.limits import TransportLimits, uvicorn_options
+    from starforge.api.app import make_gateway
+    from starforge.api.server import server, tune_garbage
+    from starforge.api.transport.limits import TransportLimits
 
     start_logging()
-    settings = settings_or_exit(() if dev else ("FORGE_BOOTSTRAP_TOKEN",))
+    settings = settings_or_exit()
     prepare(settings)
     parts = build(settings)
     parts.ports.objects.prepare()
-    config = uvicorn.Config(
-        make_app(parts, dev=dev and settings.bootstrap_token is None),
-        host=settings.host,
-        port=settings.port,
-        access_log=False,
-        log_config=None,
-        timeout_graceful_shutdown=GRACE_S,
-        **uvicorn_options(TransportLimits()),  # type: ignore[arg-type]
-    )
+    limits = TransportLimits()
+    gateway = make_gateway(parts, dev=dev and settings.bootstrap_token is None, limits=limits)
+    tune_garbage()
     try:
-        uvicorn.Server(config).run()
+        server(gateway, host=settings.host, port=settings.port, grace_s=GRACE_S, limits=limits).run()
     finally:
         parts.close()
 

@@ -12,7 +12,7 @@ PANEL = "Running StarForge"
 
 
 def register(app: typer.Typer) -> None:
-    for verb in (demo, dev, api, worker, watch):
+    for verb in (demo, dev, api, worker, watch, persist):
         app.command(rich_help_panel=PANEL)(verb)
 
 
@@ -71,3 +71,19 @@ def demo(
     from starforge.cli.demo import demo as show
 
     raise typer.Exit(show(example=example, keep=keep, port=port, data=data))
+
+
+def persist(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="GraphQL operations and fragments.", exists=True, dir_okay=False),
+    ],
+    *,
+    by_name: Annotated[
+        bool, typer.Option("--by-name", help="Use names of operations as ids, not hashes of documents.")
+    ] = False,
+) -> None:
+    """Print a manifest for FORGE_PERSISTED_MANIFEST: a document for each operation, with its fragments."""
+    from starforge.cli.verbs import persist as verb
+
+    raise typer.Exit(verb.run(files, by_name=by_name))

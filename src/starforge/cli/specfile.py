@@ -56,12 +56,21 @@ def read_spec(directory: Path) -> SpecFile:
 
 def parse_spec(text: bytes | str) -> SpecFile:
     """The spec in a YAML text, see `read_spec`."""
-    reader = _Reader()
-    value = reader.value(_root(text), JOB_SPEC, ())
+    node = root_of(text, NAME)
+    if node is None:
+        raise _refused(f"{NAME} is empty; it needs {', '.join(JOB_SPEC.required)}.")
+    file = SpecFile()
+    file.spec = {"project": PROJECT, **read_node(node, JOB_SPEC, (), file)}
+    return file
+
+
+def read_node(node: Node, shape: Shape, path: FieldPath, file: SpecFile) -> Any:
+    """The value of a YAML node; notes its lines in `file`, and raises SpecFileRefused if it has another shape."""
+    reader = _Reader(file)
+    value = reader.value(node, shape, path)
     if reader.problems:
-        raise SpecFileRefused(reader.problems, reader.file)
-    reader.file.spec = {"project": PROJECT, **value}
-    return reader.file
+        raise SpecFileRefused(reader.problems, file)
+    return value
 
 
 def shown(path: Sequence[str]) -> str:
@@ -73,24 +82,23 @@ def _refused(message: str) -> SpecFileRefused:
     return SpecFileRefused([Problem("INVALID", (), message)], SpecFile())
 
 
-def _root(text: bytes | str) -> Node:
+def root_of(text: bytes | str, name: str) -> Node | None:
+    """The root of the YAML in a file of that name, None if it is empty; SpecFileRefused if it is no YAML."""
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node: Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise _refused(f"{NAME} is not YAML{line}: {error.problem or error.context}.") from error
+        raise _refused(f"{name} is not YAML{line}: {error.problem or error.context}.") from error
     except (yaml.YAMLError, UnicodeError, RecursionError) as error:
-        raise _refused(f"{NAME} is not YAML: {str(error).splitlines()[0]}.") from error
-    if node is None:
-        raise _refused(f"{NAME} is empty; it needs {', '.join(JOB_SPEC.required)}.")
+        raise _refused(f"{name} is not YAML: {str(error).splitlines()[0]}.") from error
     return node
 
 
 class _Reader:
     """Walks the nodes along the shape, and collects what does not match."""
 
-    def __init__(self) -> None:
-        self.file = SpecFile()
+    def __init__(self, file: SpecFile) -> None:
+        self.file = file
         self.problems: list[Problem] = []
 
     def value(self, node: Node, shape: Shape, path: FieldPath) -> Any:

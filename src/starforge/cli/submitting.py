@@ -62,18 +62,18 @@ def submit(gateway: Gateway, directory: Path, *, console: Console, idempotency_k
     with tempfile.TemporaryDirectory(prefix="starforge-", ignore_cleanup_errors=True) as scratch:
         packer = CapsulePacker(Path(scratch))
         code = patiently(console, "Packing", lambda: packer.pack_directory(directory, Path(scratch)))
-        sent = _again(lambda: _send_code(gateway, code, file, console))
+        sent = again(lambda: send_code(gateway, code, file, console))
     given = {
         "spec": file.spec,
         "code": {"digest": code.digest},
         "idempotencyKey": idempotency_key or str(uuid.uuid4()),
     }
-    answer = _again(lambda: gateway.ask(SUBMIT_JOB, input=given))["submitJob"]
+    answer = again(lambda: gateway.ask(SUBMIT_JOB, input=given))["submitJob"]
     _refuse(answer, file)
     return Submitted(answer["status"], answer["job"], code, sent)
 
 
-def _again(call: Callable[[], Result]) -> Result:
+def again(call: Callable[[], Result]) -> Result:
     """What the call returns; it is safe to repeat, and is when the connection was cut or an answer was late."""
     for _ in range(TRIES - 1):
         try:
@@ -89,8 +89,8 @@ def _refuse(answer: Json, file: SpecFile) -> None:
         raise SubmitRefused(answer["userErrors"], file)
 
 
-def _send_code(gateway: Gateway, code: PackedCode, file: SpecFile, console: Console) -> int:
-    """Bytes that had to be sent."""
+def send_code(gateway: Gateway, code: PackedCode, file: SpecFile, console: Console) -> int:
+    """Announces the code and sends it if it is not there yet; returns the bytes that had to be sent."""
     given = {
         "digest": code.digest,
         "transportSha256": code.transport_sha256,

@@ -10,6 +10,8 @@ StarForgeError                      code (an `ErrorCode` of the schema), retryab
 ├── NotFound                        NOT_FOUND: no such object that the caller may see
 ├── Unauthenticated                 UNAUTHENTICATED: no valid token
 ├── Forbidden                       FORBIDDEN: the token does not allow this
+├── Throttled                       THROTTLED, retryable: the caller's points are spent; `retry_after_s` says how long
+├── BeyondBudget                    DOCUMENT_TOO_EXPENSIVE: it costs more points than the caller ever has at once
 ├── FeedError
 │   ├── CursorExpired               CURSOR_EXPIRED: query again, then subscribe after the new cursor
 │   ├── CursorInvalid               CURSOR_INVALID: not a cursor of ours
@@ -18,7 +20,9 @@ StarForgeError                      code (an `ErrorCode` of the schema), retryab
 ├── Outside                         UNAVAILABLE, retryable: something outside can't be asked right now
 │   ├── FleetUnavailable            the Kubernetes API, or the machine of a local fleet
 │   ├── ObjectStoreUnavailable      S3, or the directory
-│   └── StoreUnavailable            the database
+│   ├── IssuerUnavailable           the issuer of JWTs
+│   ├── StoreUnavailable            the database
+│   └── TookTooLong                 TIMEOUT: a question to the database was given up
 ├── FleetRefused                    final: the fleet answered no; carries the reason that the job gets
 └── Defect                          INTERNAL_SERVER_ERROR: a mistake of ours
     ├── IllegalMove                 a move that the state table does not have
@@ -75,7 +79,12 @@ class SpecRefused(UserMistake): ...
 class CodeRefused(UserMistake): ...
 
 
-class Conflict(UserMistake): ...
+class Conflict(UserMistake):
+    """`job` is the id of the one that holds the key."""
+
+    def __init__(self, problems: Sequence[Problem], job: str | None = None) -> None:
+        super().__init__(problems)
+        self.job = job
 
 
 class WrongState(UserMistake): ...
@@ -94,6 +103,15 @@ class Unauthenticated(StarForgeError):
 
 class Forbidden(StarForgeError):
     code = "FORBIDDEN"
+
+
+class Throttled(StarForgeError):
+    code = "THROTTLED"
+    retryable = True
+
+
+class BeyondBudget(StarForgeError):
+    code = "DOCUMENT_TOO_EXPENSIVE"
 
 
 class FeedError(StarForgeError): ...
@@ -127,7 +145,14 @@ class FleetUnavailable(Outside): ...
 class ObjectStoreUnavailable(Outside): ...
 
 
+class IssuerUnavailable(Outside): ...
+
+
 class StoreUnavailable(Outside): ...
+
+
+class TookTooLong(Outside):
+    code = "TIMEOUT"
 
 
 class FleetRefused(StarForgeError):

@@ -11,6 +11,7 @@ Digest = NewType("Digest", str)
 
 RUN_NAME_MAX = 47  # KubeRay refuses longer RayJob names
 _HASH_LENGTH = 10
+_PROJECT = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 LABEL_MANAGED = "starforge.io/managed"
 LABEL_JOB = "starforge.io/job"
@@ -29,6 +30,11 @@ class RunKey:
 
     def __str__(self) -> str:
         return f"{self.job}/{self.attempt}"
+
+
+def is_project(text: str) -> bool:
+    """Whether a project can have this name."""
+    return _PROJECT.fullmatch(text) is not None
 
 
 def job_id(random: str) -> JobId:

@@ -15,16 +15,54 @@ from starforge.domain.job import Attempt, Job, RunIdentity
 from starforge.domain.logs import LogLine, LogSource
 from starforge.domain.names import CommandId, Digest, JobId, RunKey
 from starforge.domain.observation import PodView, RunSeen, Seen
-from starforge.domain.progress import MetricPoint
-from starforge.domain.queries import EventFilter, FeedRow, JobFilter, JobOrder, LogRange, Page, Window
+from starforge.domain.progress import Curve, MetricPoint
+from starforge.domain.queries import (
+    CurveRange,
+    EventFilter,
+    EventsAsked,
+    FeedRow,
+    JobCount,
+    JobCountKey,
+    JobFilter,
+    JobOrder,
+    LogRange,
+    Page,
+    Window,
+)
+from starforge.domain.rights import Caller
 from starforge.domain.spec import FleetDefaults, JobSpec
 from starforge.domain.teardown import RemainingObject
 from starforge.domain.timeline import Entry
+from starforge.domain.tokens import Token, TokenId
 
 # --- the database -----------------------------------------------------------------------------------------------------
 
 
-class Store(Protocol):
+class TokenStore(Protocol):
+    """The tokens in the database. Raises StoreUnavailable when it can't be asked."""
+
+    def add_token(self, token: Token) -> None:
+        """Store a new token; StaleRevision if there is one of its id."""
+        ...
+
+    def tokens(self, ids: Sequence[TokenId]) -> Mapping[TokenId, Token]:
+        """Those of the ids that there are, revoked and expired ones included."""
+        ...
+
+    def all_tokens(self) -> Sequence[Token]:
+        """Every token in the order in which they were made."""
+        ...
+
+    def revoke_token(self, token: TokenId, *, at: datetime) -> Token | None:
+        """The token, revoked, when it first was; None if there is none. Safe to repeat."""
+        ...
+
+    def touch_token(self, token: TokenId, *, at: datetime) -> None:
+        """Note that it was used; the newest time stays."""
+        ...
+
+
+class Store(TokenStore, Protocol):
     """The database, synchronous. Raises StoreUnavailable when it can't be asked; a commit is all or nothing."""
 
     def commit(self, changes: Changes, *, at: datetime, lease: Lease | None = None) -> Sequence[FeedRow]:
@@ -63,6 +101,12 @@ class Store(Protocol):
 
     def job_count(self, which: JobFilter, *, at_most: int) -> int: ...
 
+    def job_counts(
+        self, which: JobFilter, by: JobCountKey, *, label: str | None, at_most: int, timeout_s: float
+    ) -> Sequence[JobCount]:
+        """Jobs per value, the largest groups first; `label` is the key with LABEL. TookTooLong after `timeout_s`."""
+        ...
+
     def pods(self, runs: Sequence[RunKey]) -> Mapping[RunKey, Sequence[PodView]]:
         """Pods of each run in the order in which they were created, gone ones included."""
         ...
@@ -73,10 +117,18 @@ class Store(Protocol):
         """Entries in the order in which they were first written; the key is that of Entry's row."""
         ...
 
+    def entry_pages(self, asked: Sequence[EventsAsked]) -> Mapping[EventsAsked, Page[Entry]]:
+        """Many pages at once, each as `entry_page` gives it."""
+        ...
+
     def log_sources(self, runs: Sequence[RunKey]) -> Mapping[RunKey, Sequence[LogSource]]: ...
 
     def log_lines(self, which: LogRange) -> Sequence[LogLine]:
         """Lines of a log; they stay rows after they were archived too."""
+        ...
+
+    def log_ranges(self, asked: Sequence[LogRange]) -> Mapping[LogRange, Sequence[LogLine]]:
+        """Lines of many logs at once."""
         ...
 
     def metric_points(
@@ -85,17 +137,45 @@ class Store(Protocol):
         """Points in the order in which they were reported."""
         ...
 
-    def metric_names(self, run: RunKey) -> Sequence[str]: ...
+    def metric_names(self, runs: Sequence[RunKey]) -> Mapping[RunKey, Sequence[str]]:
+        """Names of the metrics of each run, in the order of their first report."""
+        ...
+
+    def metric_curves(self, runs: Sequence[RunKey], which: CurveRange) -> Mapping[RunKey, Sequence[Curve]]:
+        """Curves of each run, thinned by the database so that no more than the buckets leave it; in order of name."""
+        ...
 
     def code(self, digest: Digest) -> CodeRecord | None: ...
 
     def upload(self, digest: Digest) -> Upload | None: ...
 
-    def capsules(self, digests: Sequence[Digest]) -> Mapping[Digest, CapsuleRecord]: ...
+    def capsules(
+        self, digests: Sequence[Digest], *, projects: Sequence[str] | None = None
+    ) -> Mapping[Digest, CapsuleRecord]:
+        """Capsules by digest; only those that a job of `projects` uses, if these are given."""
+        ...
+
+    def projects(self, *, limit: int) -> Sequence[str]:
+        """Names of the projects that have jobs, in order, the first `limit` of them."""
+        ...
 
     def inline_code(self, job: JobId) -> Sequence[InlineFile] | None: ...
 
+    def known_code(self, digests: Sequence[Digest]) -> frozenset[Digest]:
+        """Which of them are stored as code or were announced by an upload."""
+        ...
+
     def idempotency(self, project: str, mutation: str, key: str) -> IdempotencyRecord | None: ...
+
+    def idempotencies(
+        self, mutation: str, keys: Sequence[tuple[str, str]]
+    ) -> Mapping[tuple[str, str], IdempotencyRecord]:
+        """Records of those of the keys, each with its project before it, that were used."""
+        ...
+
+    def prune_idempotency(self, *, before: datetime) -> int:
+        """Forget keys that were used earlier; returns how many."""
+        ...
 
     def feed(self, *, after: int, limit: int) -> Sequence[FeedRow]:
         """Rows after a position, in order."""
@@ -252,6 +332,20 @@ class ObjectStore(Protocol):
     def longest_signature_s(self) -> float: ...
 
 
+# --- who asks ---------------------------------------------------------------------------------------------------------
+
+
+class Identities(Protocol):
+    """Whom an issuer of OpenID Connect vouches for."""
+
+    async def caller(self, token: str) -> Caller:
+        """Who shows a JWT; Unauthenticated with what is wrong, Forbidden if it gives no role or project here.
+
+        IssuerUnavailable if its key is not known and the issuer can't be asked for it.
+        """
+        ...
+
+
 # --- packing, telling, time -------------------------------------------------------------------------------------------
 
 
@@ -298,6 +392,6 @@ class Ports:
 
 
 __all__ = [
-    "Audience", "Command", "Fleet", "FleetKind", "LaunchOrder", "Nudge", "ObjectStore", "Packer", "Ports", "Publish",
-    "Resume", "Signed", "StopAnswer", "Store",
+    "Audience", "Command", "Fleet", "FleetKind", "Identities", "LaunchOrder", "Nudge", "ObjectStore", "Packer", "Ports",
+    "Publish", "Resume", "Signed", "StopAnswer", "Store", "TokenStore",
 ]  # fmt: skip

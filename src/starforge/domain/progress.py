@@ -24,6 +24,32 @@ class MetricPoint:
 
 
 @dataclass(frozen=True)
+class CurveBucket:
+    """Neighbouring points of a curve as one: `points` of them, the last with number `number` from 1 within the curve.
+
+    `mean`, `minimum`, `maximum` and `last` are of the finite values alone, None if there are none.
+    """
+
+    number: int
+    points: int
+    finite: int
+    mean: float | None
+    minimum: float | None
+    maximum: float | None
+    last: float | None
+    first_at: datetime
+    newest: MetricPoint
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The points of a metric in buckets of about one size, oldest first; the newest point has one of its own."""
+
+    name: str
+    buckets: tuple[CurveBucket, ...]
+
+
+@dataclass(frozen=True)
 class Progress:
     """The newest report: steps in whatever unit the code counts, and the newest value of each metric."""
 

@@ -70,6 +70,25 @@ class JobOrder:
     descending: bool = True
 
 
+class JobCountKey(StrEnum):
+    STATE = "STATE"
+    OUTCOME = "OUTCOME"
+    REASON = "REASON"
+    PROJECT = "PROJECT"
+    FLEET = "FLEET"
+    SERIES = "SERIES"
+    CREATED_BY = "CREATED_BY"
+    LABEL = "LABEL"
+
+
+@dataclass(frozen=True)
+class JobCount:
+    """How many jobs share a value; None is that of jobs without one."""
+
+    value: str | None
+    count: int
+
+
 @dataclass(frozen=True)
 class EventFilter:
     jobs: tuple[JobId, ...] | None = None
@@ -94,6 +113,9 @@ class Window:
     after: Key | None = None
     before: Key | None = None
     backward: bool = False
+
+
+EventsAsked = tuple[EventFilter, Window]
 
 
 @dataclass(frozen=True)
@@ -133,3 +155,17 @@ class LogRange:
     source: str
     first: int
     last: int
+
+
+@dataclass(frozen=True)
+class CurveRange:
+    """Which curves of a run: of which metrics (the first `METRICS_MAX` by name if None), between which steps (both
+    included), and in how many buckets at most (2 or more)."""
+
+    names: tuple[str, ...] | None
+    first_step: int | None = None
+    last_step: int | None = None
+    most: int = 500
+
+
+METRICS_MAX = 20

@@ -1,4 +1,4 @@
-"""Removes signed URLs from text that came from outside: whoever has one may do what it was signed for."""
+"""Removes signed URLs and tokens from text that came from outside: whoever has one may do what it is good for."""
 
 import re
 
@@ -8,13 +8,15 @@ _SECRET = re.compile(r"x-amz-|x-goog-|signature=|awsaccesskeyid|[?&]sig=", re.IG
 _LOOSE = re.compile(
     r"((?:x-(?:amz|goog)-(?:signature|credential|security-token))(?:=|%3d))[^\s\"'<>&\\]+", re.IGNORECASE
 )
+_TOKEN = re.compile(r"(sf_[0-9a-f]{16}_)[0-9a-f]{64}")
 _PASSWORD = re.compile(r"(://[^\s/:@]{1,256}):[^\s/@]{1,1024}@")
 
 
 def redact(text: str) -> str:
-    """`text` without the query string of any signed URL, without loose signatures, and without passwords in URLs."""
+    """`text` without the query string of any signed URL, loose signatures, passwords in URLs, and tokens of ours."""
     text = _QUERY.sub(_query, text)
     text = _LOOSE.sub(rf"\1{REMOVED}", text)
+    text = _TOKEN.sub(rf"\1{REMOVED}", text)
     return _PASSWORD.sub(rf"\1:{REMOVED}@", text)
 
 

@@ -4,9 +4,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from starforge.domain.errors import Forbidden
+from starforge.domain.errors import Forbidden, Problem, SpecRefused
 from starforge.domain.job import Actor
 from starforge.domain.queries import EventFilter, JobFilter
+from starforge.domain.spec import SpecDraft
+
+PROJECTS_MAX = 1000
+"""Most projects that one caller has."""
 
 
 class Role(StrEnum):
@@ -54,6 +58,11 @@ class Caller:
         return (self.role.value, *sorted(self.projects)) if self.projects is not None else (self.role.value, "*")
 
     @property
+    def key(self) -> str:
+        """Equal for two requests of the same person or program."""
+        return f"{self.actor.kind}:{self.token or self.actor.name}"
+
+    @property
     def permissions(self) -> tuple[Permission, ...]:
         return _PERMISSIONS[self.role]
 
@@ -65,8 +74,20 @@ class Caller:
         if not self.has(role):
             raise Forbidden(f"This needs a token with the role {role}; yours is {self.role}. Ask an administrator.")
 
-    def sees(self, project: str) -> bool:
+    def sees(self, project: str | None) -> bool:
+        """Whether they may see what lies in a project, or what lies in none."""
         return self.projects is None or project in self.projects
+
+    def placed(self, draft: SpecDraft) -> SpecDraft:
+        """The draft with its project; SpecRefused if it is none of theirs, or if they have to name one."""
+        project = draft.project or self.project
+        if project is None:
+            message = "Name the project, as you have several; `viewer { projects }` lists them."
+            raise SpecRefused([Problem("REQUIRED", ("spec", "project"), message)])
+        if not self.sees(project):
+            message = f"There is no project {project!r} that you may use; `viewer {{ projects }}` lists yours."
+            raise SpecRefused([Problem("UNKNOWN_PROJECT", ("spec", "project"), message)])
+        return replace(draft, project=project)
 
     def jobs(self, which: JobFilter) -> JobFilter:
         """The filter narrowed to what they may see."""

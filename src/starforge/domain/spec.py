@@ -131,7 +131,7 @@ class FleetDefaults:
     """What a spec gets where it says nothing, and what the fleet can't do.
 
     `has_images` is False on fleets that run on this machine; `storage_shared` is False when the storage claim can be
-    mounted by one machine only.
+    mounted by one machine only; `logical_gpus` is True where GPUs are only counted and no device is behind them.
     """
 
     fleet: str
@@ -144,3 +144,4 @@ class FleetDefaults:
     project: str = "default"
     has_images: bool = True
     storage_shared: bool = True
+    logical_gpus: bool = False

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from starforge.domain.errors import Problem, SpecRefused
+from starforge.domain.names import is_project
 from starforge.domain.quantities import parse_bytes, show_bytes
 from starforge.domain.spec import Deadlines, EnvVar, FleetDefaults, JobSpec, Label, PoolDraft, PoolSpec, SpecDraft
 
@@ -15,7 +16,6 @@ MAX_GRACE_SECONDS = 3600
 MAX_DEADLINE_SECONDS = 366 * 24 * 3600
 _POOL = re.compile(r"[a-z](?:[a-z0-9-]{0,18}[a-z0-9])?")
 _SERIES = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-_PROJECT = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./-]{0,61}[A-Za-z0-9])?")
 _IMAGE = re.compile(r"[a-z0-9][a-zA-Z0-9._:/@-]{0,254}")
@@ -84,7 +84,7 @@ def _pool(pool: PoolDraft, defaults: FleetDefaults) -> PoolSpec:
 def _head(draft: SpecDraft, defaults: FleetDefaults) -> Iterator[Problem]:
     if not draft.name.strip() or len(draft.name) > 100 or not draft.name.isprintable():
         yield Problem("INVALID", ("name",), "Give the job a name of 1 to 100 printable characters.")
-    if draft.project is not None and not _PROJECT.fullmatch(draft.project):
+    if draft.project is not None and not is_project(draft.project):
         yield Problem("INVALID", ("project",), _lower("The project", draft.project, 63))
     if draft.fleet not in (None, defaults.fleet):
         message = f"There is no fleet {draft.fleet!r}; use {defaults.fleet!r} or leave it out."

@@ -14,6 +14,7 @@ TICKS: dict[str, tuple[float, Callable[[Parts], object]]] = {
     "starforge.tick.commands": (1.0, tasks.send_due_commands),
     "starforge.tick.deadlines": (1.0, tasks.enforce_deadlines),
     "starforge.tick.retention": (60.0, tasks.prune_feed),
+    "starforge.tick.keys": (600.0, tasks.forget_keys),
 }
 
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from starforge.adapters.wiring import Parts
 from starforge.domain.actions import enforce_deadlines as deadlines
 from starforge.domain.actions.perform import perform
+from starforge.domain.idempotency import KEPT
 from starforge.domain.names import CommandId
 
 BATCH = 500
@@ -30,3 +31,8 @@ def prune_feed(parts: Parts) -> None:
     """Drop rows of the feed that are older than its retention."""
     retention = timedelta(seconds=parts.settings.feed_retention_s)
     parts.ports.store.prune_feed(before=parts.ports.now() - retention)
+
+
+def forget_keys(parts: Parts) -> None:
+    """Forget idempotency keys that have been kept for as long as was promised, and a margin."""
+    parts.ports.store.prune_idempotency(before=parts.ports.now() - KEPT)

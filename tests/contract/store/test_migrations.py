@@ -13,7 +13,6 @@ from starforge.adapters.store.engine import normal_url
 from starforge.adapters.store.tables import METADATA
 from tests.contract.store.examples import a_job, save
 
-ONLY_POSTGRES = {"job_by_started_last", "job_by_ended_last"}
 MIGRATE = """
 import sys
 from starforge.adapters.store import migrate
@@ -71,15 +70,9 @@ def test_migrating_again_changes_nothing(store: SqlStore, url: str) -> None:
 def test_the_tables_are_what_the_code_says(url: str) -> None:
     engine = create_engine(normal_url(url))
     with engine.connect() as connection:
-        differences = compare_metadata(
-            MigrationContext.configure(connection, opts={"include_object": is_shared}), METADATA
-        )
+        differences = compare_metadata(MigrationContext.configure(connection), METADATA)
     engine.dispose()
     assert differences == []
-
-
-def is_shared(_object: object, name: str | None, _kind: str, _reflected: bool, _compare_to: object) -> bool:
-    return name not in ONLY_POSTGRES
 
 
 def test_every_table_of_the_code_is_there(store: SqlStore) -> None:

@@ -85,7 +85,8 @@ def test_any_metric_points(store: SqlStore, points: list[MetricPoint]) -> None:
     job = saved(store, next(_numbers))
     store.commit(Changes(metrics=[(job.run, point) for point in points]), at=AT)
     assert store.metric_points(job.run, None, None, None) == points
-    assert store.metric_names(job.run) == list(dict.fromkeys(point.name for point in points))
+    names = list(dict.fromkeys(point.name for point in points))
+    assert store.metric_names([job.run]).get(job.run, []) == names
 
 
 def test_times_come_back_in_utc(store: SqlStore) -> None:
@@ -144,7 +145,7 @@ def test_metrics_by_name_and_step(store: SqlStore) -> None:
     points.append(MetricPoint("loss", None, after(9), None, NonFinite.NAN))
     store.commit(Changes(metrics=[(run, point) for point in points[:3]]), at=AT)
     store.commit(Changes(metrics=[(run, point) for point in points[3:]]), at=AT)
-    assert store.metric_names(run) == ["loss", "accuracy"]
+    assert store.metric_names([run]) == {run: ["loss", "accuracy"]}
     assert store.metric_points(run, ["loss"], 1, 2) == [points[2], points[4]]
     assert store.metric_points(run, ["accuracy", "none"], 3, None) == [points[7]]
     assert store.metric_points(run, [], None, None) == []

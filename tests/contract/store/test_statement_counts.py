@@ -23,12 +23,13 @@ READS: dict[str, Callable[[SqlStore], object]] = {
     "entries": lambda store: store.entries(JOBS),
     "log_sources": lambda store: store.log_sources(RUNS),
     "log_lines": lambda store: store.log_lines(LogRange(RUNS[0], "driver", 1, 1000)),
+    "log_ranges": lambda store: store.log_ranges([LogRange(run, "driver", 1, 1000) for run in RUNS]),
     "metric_points": lambda store: store.metric_points(RUNS[0], ["loss"], None, None),
+    "metric_names": lambda store: store.metric_names(RUNS),
     "capsules": lambda store: store.capsules([Digest("a"), Digest("b")]),
     "due": lambda store: store.due(at=AT, limit=100),
     "overdue": lambda store: store.overdue(at=AT, limit=100),
     "feed": lambda store: store.feed(after=0, limit=100),
-    "job_page": lambda store: store.job_page(JobFilter(), JobOrder(), Window(100)),
     "entry_page": lambda store: store.entry_page(EventFilter(), Window(100)),
 }
 
@@ -41,12 +42,37 @@ def test_a_batch_is_one_statement(store: SqlStore, name: str) -> None:
     assert len(sent) == 1
 
 
-def test_a_page_between_two_keys_is_three_statements(store: SqlStore) -> None:
+def test_a_page_of_jobs_reads_those_that_changed_alone(store: SqlStore) -> None:
+    save(store, *(a_job(number) for number in range(50)))
+    pages = []
+    for statements, changed in ((2, None), (1, None), (2, JOBS[7]), (1, None)):
+        if changed:
+            save(store, store.jobs_by_id([changed])[changed])
+        with sent_by(store) as sent:
+            pages.append(store.job_page(JobFilter(), JobOrder(), Window(100)))
+        assert len(sent) == statements
+    assert pages[0] == pages[1]
+    assert pages[2] == pages[3]
+    before, after = (dict(page.rows) for page in (pages[1], pages[2]))
+    assert [job.id for key, job in after.items() if job != before[key]] == [JOBS[7]]
+    assert {job.id: job for job in after.values()} == store.jobs_by_id(JOBS)
+
+
+def test_a_page_between_two_keys_is_two_statements(store: SqlStore) -> None:
     save(store, *(a_job(number) for number in range(9)))
     keys = [key for key, _ in store.job_page(JobFilter(), JobOrder(), Window(9)).rows]
     with sent_by(store) as sent:
         store.job_page(JobFilter(), JobOrder(), Window(8, after=keys[1], before=keys[7]))
-    assert len(sent) == 3
+    assert len(sent) == 2
+
+
+def test_pages_of_many_jobs_are_as_many_statements_as_one(store: SqlStore) -> None:
+    save(store, *(a_job(number) for number in range(50)))
+    for window in (Window(20, backward=True), Window(20, after=(3,), before=(40,))):
+        with sent_by(store) as sent:
+            pages = store.entry_pages([(EventFilter(jobs=(job,)), window) for job in JOBS])
+        assert len(pages) == len(JOBS)
+        assert len(sent) == (2 if window.after else 1)
 
 
 def test_a_commit_of_many_entries_is_as_many_statements_as_one_of_few(store: SqlStore, backend: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from starforge.domain.actions.cancel import CancelStatus, Wish, cancel, end_now
 from starforge.domain.errors import NotFound, WrongState
 from starforge.domain.job import JobOutcome, JobState
-from starforge.domain.names import JobId
+from starforge.domain.names import JobId, RunKey
 from starforge.domain.observation import RunPhase
 from starforge.domain.ports import StopAnswer
 from starforge.domain.reason import ReasonCode
@@ -185,7 +185,7 @@ def test_a_job_that_is_not_there_is_not_found(world: World) -> None:
 
 def test_ending_what_has_no_ending_changes_nothing(world: World) -> None:
     job = world.running()
-    end_now(world.ports, job)
+    end_now(world.ports, RunKey(job, 1))
     assert world.job(job).state is JobState.RUNNING
 
 

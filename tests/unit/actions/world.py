@@ -184,7 +184,9 @@ class World:
         return found
 
     def run(self, job: JobId) -> RunKey:
-        return RunKey(job, 1)
+        """The current attempt."""
+        found = self.sql.job(job)
+        return found.run if found else RunKey(job, 1)
 
     def entries(self, job: JobId) -> list[Entry]:
         return [entry for _, entry in self.sql.entry_page(EventFilter(jobs=(job,)), Window(1000)).rows]

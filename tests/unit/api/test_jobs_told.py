@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from starforge.api.context import Context, Services
 from starforge.api.feed.hub import Hub
+from starforge.api.feed.stream import Telling
 from starforge.api.feed.types import JobChange
 from starforge.api.jobs.subscriptions import _Jobs
+from starforge.api.transport.source import Source
 from starforge.domain.changes import Aspect
 from starforge.domain.errors import SnapshotTooLarge
 from starforge.domain.job import Actor, ActorKind, Job, new_attempt
@@ -65,7 +67,16 @@ class Jobs:
         return Page([((job.id,), job) for job in some], has_next=len(found) > start + window.limit, has_previous=False)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("attempts", "pods", "log_sources", "capsules", "entries"):
+        if name in (
+            "attempts",
+            "pods",
+            "log_sources",
+            "capsules",
+            "entries",
+            "metric_names",
+            "log_ranges",
+            "entry_pages",
+        ):
             return dict
         raise AttributeError(name)
 
@@ -97,6 +108,10 @@ class Client:
         return [change.job.revision for change in self.changes if change.job and change.job_id == job]
 
 
+def changes_of(tellings: Sequence[Telling[JobChange]]) -> list[JobChange]:
+    return [telling.change for telling in tellings]
+
+
 STEPS = st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=10)
 
 
@@ -116,11 +131,12 @@ def test_a_client_ends_with_what_matches_at_its_newest_revision(
             store.change(name, matches=matches)
         context = context_of(store)
         if resumed:  # what the client was told of on another gateway, before it lost the connection there
-            client.apply(await _Jobs(context, which, resumed=False).snapshot(len(store.feed)))
+            before = _Jobs(context, which, Source(), resumed=False)
+            client.apply(changes_of(await before.snapshot(len(store.feed))))
             client.changes.clear()
-        jobs, told = _Jobs(context, which, resumed=resumed), len(store.feed)
+        jobs, told = _Jobs(context, which, Source(), resumed=resumed), len(store.feed)
         if not resumed:
-            client.apply(await jobs.snapshot(told))
+            client.apply(changes_of(await jobs.snapshot(told)))
         for name, matches in data.draw(STEPS):
             store.change(name, matches=matches)
             if data.draw(st.booleans()):
@@ -130,7 +146,7 @@ def test_a_client_ends_with_what_matches_at_its_newest_revision(
 
     async def tell(jobs: _Jobs, told: int) -> int:
         context_rows = store.feed[told:]
-        client.apply(await jobs.tell(context_rows) if context_rows else ())
+        client.apply(changes_of(await jobs.tell(context_rows)) if context_rows else ())
         return len(store.feed)
 
     asyncio.run(run())
@@ -143,9 +159,9 @@ def test_a_client_ends_with_what_matches_at_its_newest_revision(
 def test_jobs_that_never_matched_are_not_told_of() -> None:
     async def run() -> Sequence[JobChange]:
         store = Jobs()
-        jobs = _Jobs(context_of(store), JobFilter(name_prefix="in"), resumed=False)
+        jobs = _Jobs(context_of(store), JobFilter(name_prefix="in"), Source(), resumed=False)
         store.change("a", matches=False)
-        return await jobs.tell(store.feed)
+        return changes_of(await jobs.tell(store.feed))
 
     assert asyncio.run(run()) == []
 
@@ -153,7 +169,7 @@ def test_jobs_that_never_matched_are_not_told_of() -> None:
 def test_many_rows_are_read_together() -> None:
     async def run() -> tuple[int, int]:
         store = Jobs()
-        jobs = _Jobs(context_of(store), JobFilter(name_prefix="in"), resumed=False)
+        jobs = _Jobs(context_of(store), JobFilter(name_prefix="in"), Source(), resumed=False)
         for number in range(50):
             store.change(str(number), matches=True)
         return len(await jobs.tell(store.feed)), store.statements
@@ -164,10 +180,10 @@ def test_many_rows_are_read_together() -> None:
 def test_a_job_whose_record_is_gone_is_removed() -> None:
     async def run() -> JobChange:
         store = Jobs()
-        jobs = _Jobs(context_of(store), JobFilter(), resumed=False)
+        jobs = _Jobs(context_of(store), JobFilter(), Source(), resumed=False)
         store.change("a", matches=True)
         store.jobs.clear()
-        return (await jobs.tell(store.feed))[0]
+        return (await jobs.tell(store.feed))[0].change
 
     change = asyncio.run(run())
     assert (change.kind, change.job_id, change.job) == ("REMOVED", "job-a", None)
@@ -179,7 +195,7 @@ def test_a_snapshot_has_an_end(count: int, *, fits: bool) -> None:
         store = Jobs()
         for number in range(count):
             store.change(str(number), matches=True)
-        return len(await _Jobs(context_of(store), JobFilter(), resumed=False).snapshot(count))
+        return len(await _Jobs(context_of(store), JobFilter(), Source(), resumed=False).snapshot(count))
 
     if fits:
         assert asyncio.run(run()) == count
@@ -192,10 +208,10 @@ def test_a_change_that_runs_ahead_of_its_row_is_about_everything() -> None:
     store = Jobs()
     for _ in range(3):
         store.change("a", matches=True)
-    told = _Jobs(context_of(store), JobFilter(), resumed=True)
+    told = _Jobs(context_of(store), JobFilter(), Source(), resumed=True)
     changes = asyncio.run(_tell(told, store.feed))
     assert [(change.job.revision, set(change.aspects)) for change in changes if change.job] == [(3, set(Aspect))]
 
 
 async def _tell(told: _Jobs, rows: Sequence[FeedRow]) -> Sequence[JobChange]:
-    return await told.tell(rows)
+    return changes_of(await told.tell(rows))

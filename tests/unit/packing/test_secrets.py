@@ -12,6 +12,7 @@ EXAMPLES = {
     CodeRule.HUGGING_FACE_CREDENTIAL: "hf_" + "aB" * 17,
     CodeRule.SLACK_CREDENTIAL: "xoxb-" + "1234567890-abc",
     CodeRule.KUBECONFIG_KEY: "client-key-data: " + "LS0tLS1CRUdJTiBSU0EgUFJ",
+    CodeRule.STARFORGE_CREDENTIAL: "sf_" + "0123456789abcdef_" + "a1" * 32,
 }
 
 
@@ -36,6 +37,7 @@ def test_all_kinds_at_once() -> None:
         "if line.startswith('ghp_'):",
         "client-key-data: $KEY",
         "xoxo-kisses",
+        "sf_train_loss_0123456789abcdef",
         "-----BEGIN PUBLIC KEY-----",
         "-----BEGIN CERTIFICATE-----",
     ],

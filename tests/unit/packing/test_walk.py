@@ -129,3 +129,11 @@ def test_stops_when_there_are_too_many(tmp_path: Path) -> None:
     walk = walk_code(tmp_path, limits=CodeLimits(files=7, bytes=10**6))
     assert len(walk.files) == 8
     assert [problem.rule for problem in walk.problems] == [CodeRule.TOO_MANY_FILES]
+
+
+def test_one_file_can_be_left_out_under_whatever_name_it_is_found(tmp_path: Path) -> None:
+    write(tmp_path, "a.py", "jobs.yaml", "b/jobs.yaml")
+    (tmp_path / "link.yaml").symlink_to(tmp_path / "jobs.yaml")
+    walk = walk_code(tmp_path, but=tmp_path / "b" / ".." / "jobs.yaml")
+    assert [file.path for file in walk.files] == ["a.py", "b/jobs.yaml"]
+    assert [one.path for one in walk.left_out] == ["jobs.yaml", "link.yaml"]

@@ -1,4 +1,5 @@
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -6,7 +7,7 @@ import pytest
 import strawberry
 from strawberry.extensions import SchemaExtension
 
-from starforge.api.transport.callers import Incoming, Transport
+from starforge.api.transport.callers import Callers, Credentials, Incoming, Transport
 from starforge.api.transport.codes import ErrorCode
 from starforge.api.transport.errors import RequestRefused
 from starforge.api.transport.execution import Executor
@@ -14,8 +15,9 @@ from starforge.api.transport.limits import TransportLimits
 from starforge.api.transport.mutations import RunningMutations
 from starforge.api.transport.request import GraphQLRequest
 from starforge.api.transport.schema import GatewaySchema
+from starforge.api.transport.source import Source
 
-INCOMING = Incoming("ada", Transport.HTTP, {})
+INCOMING = Incoming("ada", Transport.HTTP)
 
 
 @strawberry.type
@@ -43,16 +45,21 @@ class Costs(SchemaExtension):
         return {"cost": 1}
 
 
+async def nobody(_: Credentials) -> str:
+    raise AssertionError("nobody asks")
+
+
 def executor(*extensions: type[SchemaExtension], make_context: Any = lambda _: None) -> Executor[str]:
     schema = GatewaySchema(query=Query, subscription=Subscription, extensions=extensions)
-    return Executor(schema, make_context=make_context, limits=TransportLimits(), mutations=RunningMutations())
+    limits, mutations = TransportLimits(), RunningMutations()
+    return Executor(schema, Callers(nobody), make_context=make_context, limits=limits, mutations=mutations)
 
 
 async def run(tried: Executor[str], query: str) -> list[dict[str, Any]]:
-    operation = await tried.prepare(GraphQLRequest(query))
+    operation = await tried.prepare(GraphQLRequest(query), INCOMING.caller)
     if query.startswith("subscription"):
-        return [response async for response in tried.stream(operation, INCOMING)]
-    return [await tried.answer(operation, INCOMING)]
+        return [response async for response in tried.stream(operation, INCOMING, Source())]
+    return [json.loads(await tried.answer(operation, INCOMING))]
 
 
 def broken_context(_: Incoming[str]) -> None:

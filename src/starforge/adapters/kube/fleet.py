@@ -53,6 +53,7 @@ class KubeFleet:
             deadlines=config.deadlines,
             cancel_grace_seconds=config.default_cancel_grace_s,
             storage_shared=config.storage_shared or not config.storage_pvc,
+            logical_gpus=not config.gpu_passthrough,
         )
 
     def signature_seconds(self, spec: JobSpec) -> float | None:

@@ -44,9 +44,9 @@ class CapsulePacker:
     def __init__(self, cache: Path) -> None:
         self._cache = cache
 
-    def pack_directory(self, root: Path, into: Path) -> PackedCode:
-        """The code in the folder `root` as `code-<digest>.zip` in the folder `into`."""
-        walk = walk_code(root)
+    def pack_directory(self, root: Path, into: Path, *, but: Path | None = None) -> PackedCode:
+        """The code in the folder `root`, but for that file, as `code-<digest>.zip` in the folder `into`."""
+        walk = walk_code(root, but=but)
         problems = [*walk.problems, *code_problems([(file.path, file.size) for file in walk.files], CODE_LIMITS)]
         if problems:
             raise CodeRefused(list(dict.fromkeys(problems)))

@@ -33,6 +33,7 @@ _SECRETS = (
     _secret(CodeRule.HUGGING_FACE_CREDENTIAL, b"hf_", rb"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{30}"),
     _secret(CodeRule.SLACK_CREDENTIAL, b"xox", rb"(?<![A-Za-z0-9_])xox[abeoprs]-[A-Za-z0-9-]{10}"),
     _secret(CodeRule.KUBECONFIG_KEY, b"client-key-data", _KUBECONFIG),
+    _secret(CodeRule.STARFORGE_CREDENTIAL, b"sf_", rb"(?<![A-Za-z0-9_])sf_[0-9a-f]{16}_[0-9a-f]{64}"),
 )
 
 

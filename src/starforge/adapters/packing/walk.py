@@ -40,9 +40,9 @@ class Walk:
     problems: list[Problem] = field(default_factory=list)
 
 
-def walk_code(root: Path, *, limits: CodeLimits = CODE_LIMITS) -> Walk:
-    """The files below `root`, in path order. Stops early when there are more than the limit."""
-    walker = _Walker(root.resolve(strict=True), limits)
+def walk_code(root: Path, *, limits: CodeLimits = CODE_LIMITS, but: Path | None = None) -> Walk:
+    """The files below `root` but for that one, in path order. Stops early when there are more than the limit."""
+    walker = _Walker(root.resolve(strict=True), limits, but and but.resolve(strict=True))
     walker.folder(walker.root, "", IgnoreRules(), (walker.root,))
     walk = walker.walk
     walk.files.sort(key=lambda file: file.path.encode(errors="surrogateescape"))
@@ -50,8 +50,9 @@ def walk_code(root: Path, *, limits: CodeLimits = CODE_LIMITS) -> Walk:
 
 
 class _Walker:
-    def __init__(self, root: Path, limits: CodeLimits) -> None:
+    def __init__(self, root: Path, limits: CodeLimits, but: Path | None) -> None:
         self.root = root
+        self._but = but
         self.walk = Walk()
         self._limits = limits
 
@@ -80,7 +81,9 @@ class _Walker:
             self.walk.left_out.append(LeftOut(shown, because))
             return
         real = self._real(entry, shown)
-        if real is not None:
+        if real is not None and real == self._but:
+            self.walk.left_out.append(LeftOut(shown, "it says what to run, and is no part of it"))
+        elif real is not None:
             self._take(real, unicodedata.normalize("NFC", shown), rules, above)
 
     def _take(self, real: Path, path: str, rules: IgnoreRules, above: tuple[Path, ...]) -> None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, delete, select
+from sqlalchemy import Connection, Row, Table, delete, exists, select, tuple_
 
-from starforge.adapters.store.statements import added, upsert
-from starforge.adapters.store.tables import CAPSULE, CODE, IDEMPOTENCY, INLINE_CODE, UPLOAD
+from starforge.adapters.store.statements import all_added, upsert
+from starforge.adapters.store.tables import CAPSULE, CODE, IDEMPOTENCY, INLINE_CODE, JOB, UPLOAD
 from starforge.domain.capsule import InlineFile
 from starforge.domain.changes import CapsuleRecord, Changes, CodeRecord, IdempotencyRecord, Upload
 from starforge.domain.errors import StaleRevision
@@ -15,12 +16,13 @@ from starforge.domain.names import Digest, JobId
 
 
 def write_idempotency(connection: Connection, records: Sequence[IdempotencyRecord]) -> None:
-    for record in records:
-        values = asdict(record)
-        values["job_id"] = values.pop("job")
-        if not added(connection, IDEMPOTENCY, values):
-            message = f"The idempotency key {record.key!r} was used already; look up what it was used for."
-            raise StaleRevision(message)
+    values = [asdict(record) for record in records]
+    for one in values:
+        one["job_id"] = one.pop("job")
+    if not all_added(connection, IDEMPOTENCY, values):
+        keys = ", ".join(repr(record.key) for record in records)
+        message = f"An idempotency key of {keys} was used already; look up what it was used for."
+        raise StaleRevision(message)
 
 
 def write_code(connection: Connection, changes: Changes) -> None:
@@ -50,8 +52,15 @@ def upload(connection: Connection, digest: Digest) -> Upload | None:
     return Upload(**_values(row)) if row else None
 
 
-def capsules(connection: Connection, digests: Sequence[Digest]) -> Mapping[Digest, CapsuleRecord]:
-    rows = connection.execute(select(CAPSULE).where(CAPSULE.c.digest.in_(digests)))
+def capsules(
+    connection: Connection, digests: Sequence[Digest], *, projects: Sequence[str] | None = None
+) -> Mapping[Digest, CapsuleRecord]:
+    statement = select(CAPSULE).where(CAPSULE.c.digest.in_(digests))
+    if projects is not None:
+        # The code as well, because it has an index.
+        uses = (JOB.c.code == CAPSULE.c.code, JOB.c.capsule == CAPSULE.c.digest, JOB.c.project.in_(projects))
+        statement = statement.where(exists().where(*uses))
+    rows = connection.execute(statement)
     return {record.digest: record for record in (CapsuleRecord(**_values(row)) for row in rows)}
 
 
@@ -59,12 +68,27 @@ def inline_code(connection: Connection, job: JobId) -> Sequence[InlineFile] | No
     return connection.execute(select(INLINE_CODE.c.files).where(INLINE_CODE.c.job_id == job)).scalar()
 
 
-def idempotency(connection: Connection, project: str, mutation: str, key: str) -> IdempotencyRecord | None:
+def known_code(connection: Connection, digests: Sequence[Digest]) -> frozenset[Digest]:
+    stored, announced = (select(table.c.digest).where(table.c.digest.in_(digests)) for table in (CODE, UPLOAD))
+    return frozenset(connection.execute(stored.union(announced)).scalars())
+
+
+def idempotencies(
+    connection: Connection, mutation: str, keys: Sequence[tuple[str, str]]
+) -> Mapping[tuple[str, str], IdempotencyRecord]:
     columns = IDEMPOTENCY.c
-    statement = select(IDEMPOTENCY).where(columns.project == project, columns.mutation == mutation, columns.key == key)
-    row = connection.execute(statement).first()
-    if row is None:
-        return None
+    statement = select(IDEMPOTENCY).where(
+        columns.mutation == mutation, tuple_(columns.project, columns.key).in_(list(keys))
+    )
+    found = (_record(row) for row in connection.execute(statement))
+    return {(record.project, record.key): record for record in found}
+
+
+def prune_idempotency(connection: Connection, *, before: datetime) -> int:
+    return connection.execute(delete(IDEMPOTENCY).where(IDEMPOTENCY.c.created_at < before)).rowcount
+
+
+def _record(row: Row[Any]) -> IdempotencyRecord:
     values = _values(row)
     return IdempotencyRecord(job=values.pop("job_id"), **values)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, select
 
+from starforge.adapters.store.hints import Unlikely
 from starforge.adapters.store.tables import JOB, JOB_LABEL, JOB_SERIES, TIMELINE
 from starforge.adapters.store.timeline import RANKS
 from starforge.domain.queries import EventFilter, JobFilter, LabelOperator, LabelSelector
@@ -26,7 +27,7 @@ def job_conditions(which: JobFilter) -> Iterator[_Condition]:
     yield from _one_of(columns.created_by, which.created_by)
     yield from _one_of(columns.idempotency_key, which.idempotency_keys)
     yield from _between(columns.created_at, which.created_after, which.created_before)
-    yield from _between(columns.ended_at, which.ended_after, which.ended_before)
+    yield from map(Unlikely, _between(columns.ended_at, which.ended_after, which.ended_before))
     yield from _other_job_conditions(which)
 
 

@@ -2,14 +2,28 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Row, Select, select
+from pydantic import TypeAdapter
+from sqlalchemy import Row, Select, select, type_coerce
+from sqlalchemy.types import NULLTYPE
 
 from starforge.adapters.store.tables import ATTEMPT, JOB
 from starforge.domain import deadlines
-from starforge.domain.job import Actor, ActorKind, Job
+from starforge.domain.job import Actor, ActorKind, Attempt, Job
 from starforge.domain.names import Digest, JobId
+from starforge.domain.spec import JobSpec
+
+_SPECS_KEPT = 4096
+_ATTEMPT = TypeAdapter(Attempt)
+_SPEC = TypeAdapter(JobSpec)
+_CURRENT = (ATTEMPT.c.job_id == JOB.c.id) & (ATTEMPT.c.number == JOB.c.attempt)
+_JOBS = select(
+    *(column for column in JOB.c if column is not JOB.c.spec),
+    type_coerce(JOB.c.spec, NULLTYPE).label("spec"),
+    type_coerce(ATTEMPT.c.document, NULLTYPE).label("document"),
+).join_from(JOB, ATTEMPT, _CURRENT)
 
 
 def values_of(job: Job) -> dict[str, Any]:
@@ -57,9 +71,8 @@ def due_at(job: Job) -> datetime | None:
 
 
 def select_jobs() -> Select[Any]:
-    """Every job with its current attempt."""
-    current = (ATTEMPT.c.job_id == JOB.c.id) & (ATTEMPT.c.number == JOB.c.attempt)
-    return select(JOB, ATTEMPT.c.document).join(ATTEMPT, current)
+    """Every job with its current attempt, spec and attempt as the text they are stored as."""
+    return _JOBS
 
 
 def job_of(row: Row[Any]) -> Job:
@@ -70,13 +83,19 @@ def job_from(values: Mapping[Any, Any]) -> Job:
     code, capsule = values["code"], values["capsule"]
     return Job(
         id=JobId(values["id"]),
-        spec=values["spec"],
+        spec=_spec(values["spec"]),
         created_at=values["created_at"],
         created_by=Actor(values["created_by"], ActorKind(values["created_by_kind"])),
         updated_at=values["updated_at"],
-        attempt=values["document"],
+        attempt=_ATTEMPT.validate_json(values["document"]),
         revision=values["revision"],
         code=Digest(code) if code else None,
         capsule=Digest(capsule) if capsule else None,
         idempotency_key=values["idempotency_key"],
     )
+
+
+@lru_cache(_SPECS_KEPT)
+def _spec(text: str) -> JobSpec:
+    """A sweep submits one spec many times: equal text is one object."""
+    return _SPEC.validate_json(text)

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, select, tuple_, update
 
 from starforge.adapters.store.job_rows import birth_of, job_of, select_jobs, values_of
-from starforge.adapters.store.statements import added, insert, upsert
+from starforge.adapters.store.statements import all_added, insert, upsert
 from starforge.adapters.store.tables import ATTEMPT, JOB, JOB_LABEL, JOB_SERIES, POD
 from starforge.domain.changes import JobWrite
 from starforge.domain.errors import StaleRevision
@@ -19,21 +19,21 @@ _REPLACE = update(JOB).where(JOB.c.id == bindparam("read_id"), JOB.c.revision ==
 
 
 def write_jobs(connection: Connection, writes: Sequence[JobWrite]) -> None:
-    for write in writes:
-        job = write.job
-        if job.revision == 0:
-            _create(connection, job)
-        else:
+    jobs = [write.job for write in writes]
+    new = [job for job in jobs if job.revision == 0]
+    _create(connection, new)
+    for job in jobs:
+        if job.revision:
             _replace(connection, job)
-        attempt = {"job_id": job.id, "number": job.attempt.number, "document": job.attempt}
-        connection.execute(upsert(connection, ATTEMPT), attempt)
-        if job.revision == 0:
-            _index(connection, job)
+    attempts = [{"job_id": job.id, "number": job.attempt.number, "document": job.attempt} for job in jobs]
+    if attempts:
+        connection.execute(upsert(connection, ATTEMPT), attempts)
+    _index(connection, new)
 
 
-def _create(connection: Connection, job: Job) -> None:
-    if not added(connection, JOB, birth_of(job) | values_of(job)):
-        raise StaleRevision(f"{job.id} is there already; load it and decide again.")
+def _create(connection: Connection, jobs: Sequence[Job]) -> None:
+    if not all_added(connection, JOB, [birth_of(job) | values_of(job) for job in jobs]):
+        raise StaleRevision(f"{', '.join(job.id for job in jobs)}: one is there already; load it and decide again.")
 
 
 def _replace(connection: Connection, job: Job) -> None:
@@ -42,9 +42,11 @@ def _replace(connection: Connection, job: Job) -> None:
         raise StaleRevision(f"{job.id} is not at revision {job.revision} any more; load it and decide again.")
 
 
-def _index(connection: Connection, job: Job) -> None:
-    series = [{"job_id": job.id, "series": name} for name in sorted({pool.series for pool in job.spec.pools})]
-    labels = [{"job_id": job.id, "key": label.key, "value": label.value} for label in job.spec.labels]
+def _index(connection: Connection, jobs: Sequence[Job]) -> None:
+    series = [
+        {"job_id": job.id, "series": name} for job in jobs for name in sorted({pool.series for pool in job.spec.pools})
+    ]
+    labels = [{"job_id": job.id, "key": label.key, "value": label.value} for job in jobs for label in job.spec.labels]
     if series:
         connection.execute(insert(connection, JOB_SERIES), series)
     if labels:

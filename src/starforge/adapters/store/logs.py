@@ -1,10 +1,10 @@
 """Logs: sources that grow by guarded appends, and their lines in chunks."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from sqlalchemy import ColumnElement, Connection, insert, select, tuple_
+from sqlalchemy import ColumnElement, Connection, and_, insert, or_, select, tuple_
 
 from starforge.adapters.store import chunks
 from starforge.adapters.store.jobs import run_pairs
@@ -77,9 +77,36 @@ def log_sources(connection: Connection, runs: Sequence[RunKey]) -> Mapping[RunKe
 
 
 def log_lines(connection: Connection, which: LogRange) -> Sequence[LogLine]:
+    statement = select(LOG_CHUNK.c.body, LOG_CHUNK.c.first).where(_chunks_of(which))
+    rows = connection.execute(statement.order_by(LOG_CHUNK.c.first))
+    return _within(which, ((row.first, row.body) for row in rows))
+
+
+def log_ranges(connection: Connection, asked: Sequence[LogRange]) -> Mapping[LogRange, Sequence[LogLine]]:
+    columns = LOG_CHUNK.c
+    statement = select(columns.job_id, columns.attempt, columns.source, columns.first, columns.last, columns.body)
+    found: dict[tuple[RunKey, str], list[tuple[int, int, str]]] = defaultdict(list)
+    for row in connection.execute(statement.where(or_(*map(_chunks_of, asked))).order_by(columns.first)):
+        found[RunKey(row.job_id, row.attempt), row.source].append((row.first, row.last, row.body))
+    return {
+        which: _within(
+            which,
+            (
+                (first, body)
+                for first, last, body in found.get((which.run, which.source), ())
+                if last >= which.first and first <= which.last
+            ),
+        )
+        for which in asked
+    }
+
+
+def _within(which: LogRange, bodies: Iterable[tuple[int, str]]) -> Sequence[LogLine]:
+    lines = chain.from_iterable(chunks.read(body, first) for first, body in bodies)
+    return [line for line in lines if which.first <= line.number <= which.last]
+
+
+def _chunks_of(which: LogRange) -> ColumnElement[bool]:
     # A chunk that holds line `first` starts at most CHUNK_LINES - 1 lines before it, so the key's index finds it.
     starts = LOG_CHUNK.c.first.between(which.first - chunks.CHUNK_LINES + 1, which.last)
-    statement = select(LOG_CHUNK.c.body, LOG_CHUNK.c.first).where(_is_of(which.run, which.source), starts)
-    rows = connection.execute(statement.where(LOG_CHUNK.c.last >= which.first).order_by(LOG_CHUNK.c.first))
-    lines = chain.from_iterable(chunks.read(row.body, row.first) for row in rows)
-    return [line for line in lines if which.first <= line.number <= which.last]
+    return and_(_is_of(which.run, which.source), starts, LOG_CHUNK.c.last >= which.first)

@@ -1,10 +1,12 @@
 """Metrics: every value that was reported, by series."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, insert, select, tuple_
 
+from starforge.adapters.store.jobs import run_pairs
 from starforge.adapters.store.statements import insert_new
 from starforge.adapters.store.tables import METRIC_POINT, METRIC_SERIES
 from starforge.domain.names import RunKey
@@ -55,17 +57,26 @@ def metric_points(
         statement = statement.where(METRIC_POINT.c.step >= first_step)
     if last_step is not None:
         statement = statement.where(METRIC_POINT.c.step <= last_step)
-    return [_point(row) for row in connection.execute(statement)]
+    return [point_of(row) for row in connection.execute(statement)]
 
 
-def _point(row: Row[Any]) -> MetricPoint:
+def point_of(row: Row[Any]) -> MetricPoint:
     non_finite = NonFinite(row.non_finite) if row.non_finite else None
     return MetricPoint(row.name, row.value, row.at, row.step, non_finite)
 
 
-def metric_names(connection: Connection, run: RunKey) -> Sequence[str]:
-    statement = select(METRIC_SERIES.c.name).where(_is_of(run)).order_by(METRIC_SERIES.c.id)
-    return connection.execute(statement).scalars().all()
+def metric_names(connection: Connection, runs: Sequence[RunKey]) -> Mapping[RunKey, Sequence[str]]:
+    columns = METRIC_SERIES.c
+    statement = select(columns.job_id, columns.attempt, columns.name).where(are_of(runs))
+    found: dict[RunKey, list[str]] = defaultdict(list)
+    for job, attempt, name in connection.execute(statement.order_by(columns.id)):
+        found[RunKey(job, attempt)].append(name)
+    return dict(found)
+
+
+def are_of(runs: Sequence[RunKey]) -> ColumnElement[bool]:
+    """Series of any of the runs."""
+    return tuple_(METRIC_SERIES.c.job_id, METRIC_SERIES.c.attempt).in_(run_pairs(runs))
 
 
 def _is_of(run: RunKey) -> ColumnElement[bool]:

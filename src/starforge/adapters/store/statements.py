@@ -1,6 +1,6 @@
 """Statements that SQLAlchemy builds per dialect; kept, as building one costs more than running it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -24,6 +24,14 @@ def insert_new(connection: Connection, table: Table) -> Insert:
 def added(connection: Connection, table: Table, values: Mapping[str, object]) -> bool:
     """Insert a row; False if one with its key is there, which stays as it is."""
     return connection.execute(_insert_told(connection.dialect.name, table), values).first() is not None
+
+
+def all_added(connection: Connection, table: Table, rows: Sequence[Mapping[str, object]]) -> bool:
+    """Insert rows in as few statements as they fit in; False if one with the key of any of them was there."""
+    if not rows:
+        return True
+    told = connection.execute(_insert_told(connection.dialect.name, table), list(rows))
+    return len(told.all()) == len(rows)
 
 
 def upsert(connection: Connection, table: Table) -> Insert:

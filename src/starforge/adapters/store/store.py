@@ -6,10 +6,12 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
-from starforge.adapters.store import capsules, commands, commit, feed, lists, logs, metrics, timeline
+from starforge.adapters.store import capsules, commands, commit, counts, curves, feed, lists, logs, metrics, timeline
 from starforge.adapters.store import jobs as job_tables
+from starforge.adapters.store import tokens as token_table
 from starforge.adapters.store.engine import Database
 from starforge.adapters.store.failures import was_deadlock
+from starforge.adapters.store.job_cache import JobCache
 from starforge.domain.capsule import InlineFile
 from starforge.domain.changes import CapsuleRecord, Changes, CodeRecord, IdempotencyRecord, Lease, Upload
 from starforge.domain.errors import StoreUnavailable
@@ -17,9 +19,22 @@ from starforge.domain.job import Attempt, Job
 from starforge.domain.logs import LogLine, LogSource
 from starforge.domain.names import CommandId, Digest, JobId, RunKey
 from starforge.domain.observation import PodView
-from starforge.domain.progress import MetricPoint
-from starforge.domain.queries import EventFilter, FeedRow, JobFilter, JobOrder, LogRange, Page, Window
+from starforge.domain.progress import Curve, MetricPoint
+from starforge.domain.queries import (
+    CurveRange,
+    EventFilter,
+    EventsAsked,
+    FeedRow,
+    JobCount,
+    JobCountKey,
+    JobFilter,
+    JobOrder,
+    LogRange,
+    Page,
+    Window,
+)
 from starforge.domain.timeline import Entry
+from starforge.domain.tokens import Token, TokenId
 
 _DEADLOCK_TRIES = 5
 _Args = ParamSpec("_Args")
@@ -32,6 +47,7 @@ class SqlStore:
 
     def __init__(self, url: str) -> None:
         self.database = Database(url)
+        self._job_cache = JobCache()
 
     def close(self) -> None:
         """Close every connection."""
@@ -62,10 +78,15 @@ class SqlStore:
         return self._read(job_tables.overdue, at=at, limit=limit)
 
     def job_page(self, which: JobFilter, order: JobOrder, window: Window) -> Page[Job]:
-        return self._read(lists.job_page, which, order, window)
+        return self._read(lists.job_page, self._job_cache, which, order, window)
 
     def job_count(self, which: JobFilter, *, at_most: int) -> int:
         return self._read(lists.job_count, which, at_most=at_most)
+
+    def job_counts(
+        self, which: JobFilter, by: JobCountKey, *, label: str | None, at_most: int, timeout_s: float
+    ) -> Sequence[JobCount]:
+        return self._read(counts.job_counts, which, by, label=label, at_most=at_most, timeout_s=timeout_s)
 
     def pods(self, runs: Sequence[RunKey]) -> Mapping[RunKey, Sequence[PodView]]:
         return self._read(job_tables.pods, runs)
@@ -76,19 +97,28 @@ class SqlStore:
     def entry_page(self, which: EventFilter, window: Window) -> Page[Entry]:
         return self._read(lists.entry_page, which, window)
 
+    def entry_pages(self, asked: Sequence[EventsAsked]) -> Mapping[EventsAsked, Page[Entry]]:
+        return self._read(lists.entry_pages, asked)
+
     def log_sources(self, runs: Sequence[RunKey]) -> Mapping[RunKey, Sequence[LogSource]]:
         return self._read(logs.log_sources, runs)
 
     def log_lines(self, which: LogRange) -> Sequence[LogLine]:
         return self._read(logs.log_lines, which)
 
+    def log_ranges(self, asked: Sequence[LogRange]) -> Mapping[LogRange, Sequence[LogLine]]:
+        return self._read(logs.log_ranges, asked)
+
     def metric_points(
         self, run: RunKey, names: Sequence[str] | None, first_step: int | None, last_step: int | None
     ) -> Sequence[MetricPoint]:
         return self._read(metrics.metric_points, run, names, first_step, last_step)
 
-    def metric_names(self, run: RunKey) -> Sequence[str]:
-        return self._read(metrics.metric_names, run)
+    def metric_names(self, runs: Sequence[RunKey]) -> Mapping[RunKey, Sequence[str]]:
+        return self._read(metrics.metric_names, runs)
+
+    def metric_curves(self, runs: Sequence[RunKey], which: CurveRange) -> Mapping[RunKey, Sequence[Curve]]:
+        return self._read(curves.metric_curves, runs, which)
 
     def code(self, digest: Digest) -> CodeRecord | None:
         return self._read(capsules.code, digest)
@@ -96,14 +126,30 @@ class SqlStore:
     def upload(self, digest: Digest) -> Upload | None:
         return self._read(capsules.upload, digest)
 
-    def capsules(self, digests: Sequence[Digest]) -> Mapping[Digest, CapsuleRecord]:
-        return self._read(capsules.capsules, digests)
+    def capsules(
+        self, digests: Sequence[Digest], *, projects: Sequence[str] | None = None
+    ) -> Mapping[Digest, CapsuleRecord]:
+        return self._read(capsules.capsules, digests, projects=projects)
+
+    def projects(self, *, limit: int) -> Sequence[str]:
+        return self._read(lists.projects, limit=limit)
 
     def inline_code(self, job: JobId) -> Sequence[InlineFile] | None:
         return self._read(capsules.inline_code, job)
 
+    def known_code(self, digests: Sequence[Digest]) -> frozenset[Digest]:
+        return self._read(capsules.known_code, digests)
+
     def idempotency(self, project: str, mutation: str, key: str) -> IdempotencyRecord | None:
-        return self._read(capsules.idempotency, project, mutation, key)
+        return self.idempotencies(mutation, [(project, key)]).get((project, key))
+
+    def idempotencies(
+        self, mutation: str, keys: Sequence[tuple[str, str]]
+    ) -> Mapping[tuple[str, str], IdempotencyRecord]:
+        return self._read(capsules.idempotencies, mutation, keys)
+
+    def prune_idempotency(self, *, before: datetime) -> int:
+        return self._write(capsules.prune_idempotency, before=before)
 
     def feed(self, *, after: int, limit: int) -> Sequence[FeedRow]:
         return self._read(feed.read, after=after, limit=limit)
@@ -116,6 +162,21 @@ class SqlStore:
         while dropped := self._write(feed.prune, before=before):
             total += dropped
         return total
+
+    def add_token(self, token: Token) -> None:
+        self._write(token_table.add_token, token)
+
+    def tokens(self, ids: Sequence[TokenId]) -> Mapping[TokenId, Token]:
+        return self._read(token_table.tokens, ids)
+
+    def all_tokens(self) -> Sequence[Token]:
+        return self._read(token_table.all_tokens)
+
+    def revoke_token(self, token: TokenId, *, at: datetime) -> Token | None:
+        return self._write(token_table.revoke_token, token, at=at)
+
+    def touch_token(self, token: TokenId, *, at: datetime) -> None:
+        self._write(token_table.touch_token, token, at=at)
 
     def _read(self, step: _Step[_Args, _Result], *args: _Args.args, **kwargs: _Args.kwargs) -> _Result:
         with self.database.reading() as connection:

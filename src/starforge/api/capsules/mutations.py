@@ -7,6 +7,7 @@ from strawberry import Info, argument
 
 from starforge.api.capsules.types import PrepareCodePayload
 from starforge.api.context import of_info
+from starforge.api.directives import cost, needs
 from starforge.api.enums import CodeStatus
 from starforge.api.inputs import PrepareCodeInput
 from starforge.api.payloads import user_errors
@@ -14,6 +15,7 @@ from starforge.api.values import SignedRequest
 from starforge.domain.actions.prepare_code import Announced, prepare_code
 from starforge.domain.errors import UserMistake
 from starforge.domain.names import Digest
+from starforge.domain.rights import Role
 
 
 @strawberry.type
@@ -22,7 +24,8 @@ class CapsuleMutations:
         description=(
             "Say which code will be used and learn whether it is here already or where to PUT it; the bytes do not pass "
             "through the gateway."
-        )
+        ),
+        directives=[needs(Role.SUBMITTER), cost(10)],
     )
     async def prepare_code(
         self,

@@ -9,6 +9,7 @@ from strawberry import Info, argument
 from starforge.api import ids
 from starforge.api.capsules.pages import capsule_files
 from starforge.api.context import of_info
+from starforge.api.directives import cost, page_size
 from starforge.api.enums import CodeStatus
 from starforge.api.interfaces import Node
 from starforge.api.links import link
@@ -50,7 +51,8 @@ class Capsule(Node):
     created_at: datetime = strawberry.field(description="When it was stored.")
 
     @strawberry.field(
-        description=("Its files in path order; null, with an error, when the object store can't be asked.")
+        description=("Its files in path order; null, with an error, when the object store can't be asked."),
+        directives=[cost(5), page_size()],
     )
     async def contents(
         self,
@@ -80,7 +82,8 @@ class Capsule(Node):
     @strawberry.field(
         description=(
             "A link to download the zip, or null if the caller may not; only in queries, never in subscriptions."
-        )
+        ),
+        directives=[cost(5)],
     )
     async def download(
         self,
@@ -100,7 +103,7 @@ class Capsule(Node):
         )
 
 
-@strawberry.type(description="A file and its cursor.")
+@strawberry.type(description="A file and its cursor.", directives=[cost(0)])
 class CapsuleFileEdge:
     cursor: str = strawberry.field(description="Cursor of this file.")
     node: CapsuleFile = strawberry.field(description="The file.")
@@ -111,8 +114,12 @@ class CapsuleFileConnection:
     edges: list[CapsuleFileEdge] = strawberry.field(description="The files with their cursors.")
     nodes: list[CapsuleFile] = strawberry.field(description="The files alone.")
     page_info: PageInfo = strawberry.field(description="Where the page lies.")
-    total_count: int = strawberry.field(description=("How many match in all, exact up to 10,000 and 10,000 beyond."))
-    total_count_exact: bool = strawberry.field(description="False when there are more than `totalCount` says.")
+    total_count: int = strawberry.field(
+        description=("How many match in all, exact up to 10,000 and 10,000 beyond."), directives=[cost(5)]
+    )
+    total_count_exact: bool = strawberry.field(
+        description="False when there are more than `totalCount` says.", directives=[cost(5)]
+    )
 
 
 @strawberry.type(description="Answer to `prepareCode`.")

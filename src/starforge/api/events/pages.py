@@ -18,7 +18,7 @@ async def event_page(
 ) -> EventConnection:
     """Entries that match, oldest first, of one job if that is given."""
     wanted = which.which(job) if which else Which(jobs=(JobId(job),) if job else None)
-    found = await context.services.thread(context.ports.store.entry_page, wanted, page.window())
+    found = await context.loaders.entry_pages.load((context.caller.events(wanted), page.window()))
     events = [event(row) for _, row in found.rows]
     cursors = [row_cursor(key) for key, _ in found.rows]
     return EventConnection(

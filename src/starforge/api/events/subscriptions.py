@@ -8,13 +8,14 @@ from typing import Annotated
 import strawberry
 from strawberry import Info, argument
 
-from starforge.api.context import Context, of_subscription
+from starforge.api.context import Context, of_subscription, source_of
 from starforge.api.cursors import feed_cursor
 from starforge.api.enums import ChangeKind
 from starforge.api.events.types import event
-from starforge.api.feed.stream import follow, resume_position
+from starforge.api.feed.stream import Telling, follow, resume_position
 from starforge.api.feed.types import EventChange
 from starforge.api.inputs import EventFilter
+from starforge.api.transport.source import Step
 from starforge.domain.queries import EventFilter as Which
 from starforge.domain.queries import FeedKind, FeedRow
 from starforge.domain.timeline import Entry, KubernetesSeen, Severity
@@ -39,8 +40,10 @@ class EventSubscriptions:
         after: Annotated[str | None, argument("Cursor to resume from, of this subscription or of `feed`.")] = None,
     ) -> AsyncGenerator[EventChange, None]:
         context, which = of_subscription(info), filter.which() if filter else Which()
-        position = None if after is None else await resume_position(context.services.hub, after)
-        async with aclosing(follow(context.services.hub, _Events(context, which), position)) as changes:
+        hub, source = context.services.hub, source_of(context)
+        position = None if after is None or source.live else await resume_position(hub, after)
+        events = _Events(context, context.caller.events(which))
+        async with aclosing(follow(hub, events, source, position)) as changes:
             async for change in changes:
                 yield change
 
@@ -53,21 +56,22 @@ class _Events:
     def __init__(self, context: Context, which: Which) -> None:
         self._context = context
         self._which = which
+        self.jobs = frozenset(which.jobs) if which.jobs is not None else None
 
     def wants(self, row: FeedRow) -> bool:
         return row.kind is FeedKind.EVENT and _may_match(self._which, row)
 
-    async def snapshot(self, position: int) -> Sequence[EventChange]:
+    async def snapshot(self, position: int) -> Sequence[Telling[EventChange]]:
         return ()
 
-    async def tell(self, rows: Sequence[FeedRow]) -> Sequence[EventChange]:
+    async def tell(self, rows: Sequence[FeedRow]) -> Sequence[Telling[EventChange]]:
         self._context.renew()
         loaders = self._context.loaders
         entries = await loaders.entries.load_many([row.subject for row in rows])
         if self._which.fleets is not None:  # for `_on_fleet`, all at once
             await loaders.jobs.load_many([entry.run.job for entry in entries if entry and entry.run])
         return [
-            _change(row.position, row.at, entry)
+            Telling(_change(row.position, row.at, entry), Step(row.position, at=row.at.timestamp()))
             for row, entry in zip(rows, entries, strict=True)
             if entry and matches(self._which, entry) and await self._on_fleet(entry)
         ]
@@ -82,6 +86,9 @@ class _Events:
 
     def bookmark(self, position: int) -> EventChange:
         return _change(position, datetime.now(UTC), None)
+
+    def forget(self) -> None:
+        self._context.renew(afresh=True)
 
 
 def _may_match(which: Which, row: FeedRow) -> bool:

@@ -7,6 +7,7 @@ import strawberry
 from strawberry import Info
 
 from starforge.api.context import Context, of_info
+from starforge.api.directives import cost
 from starforge.api.enums import KubernetesEventType
 from starforge.api.interfaces import Node, Workload
 from starforge.api.mirror import mirror
@@ -203,7 +204,7 @@ def _as(cls: type[EventT], row: timeline.Entry, **own: Any) -> EventT:
     )
 
 
-@strawberry.type(description="An event and its cursor.")
+@strawberry.type(description="An event and its cursor.", directives=[cost(0)])
 class EventEdge:
     cursor: str = strawberry.field(description="Cursor of this event.")
     node: Event = strawberry.field(description="The event.")

@@ -6,11 +6,14 @@ that something may have been missed, makes the hub read what is missing from the
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
+from itertools import chain
 from typing import Protocol
 
 from starforge.api.feed.listener import Listener
 from starforge.domain.errors import CursorExpired, StoreUnavailable
+from starforge.domain.names import JobId
 from starforge.domain.queries import FeedRow
 
 READ_LIMIT = 1000
@@ -33,8 +36,11 @@ class Hub:
         self._table = table
         self._hear = hear
         self._listeners: set[Listener] = set()
+        self._by_job: dict[JobId, set[Listener]] = {}
+        self._asked_head: asyncio.Task[tuple[int, int]] | None = None
         self.position = 0
         self.gaps_repaired = 0
+        self._heard_at = time.monotonic()
 
     async def start(self) -> None:
         """Begin at the newest row there is."""
@@ -53,6 +59,7 @@ class Hub:
     async def _heard(self, rows: Sequence[FeedRow] | None) -> None:
         try:
             await (self._catch_up() if rows is None else self._take(rows))
+            self._heard_at = time.monotonic()
         except StoreUnavailable as outage:
             _log.warning("The feed waits for the database: %s", outage)
         except Exception:  # noqa: BLE001  see `run`
@@ -78,7 +85,7 @@ class Hub:
         if row.position <= self.position:
             return
         if row.position > self.position + 1:  # rows were pruned before they were read
-            for listener in self._listeners:
+            for listener in self._everybody():
                 listener.end(expired())
         self._deliver(row)
 
@@ -86,15 +93,47 @@ class Hub:
         self.position = row.position
         for listener in self._listeners:
             listener.offer(row)
+        for listener in self._by_job.get(row.job, ()) if row.job else ():
+            listener.offer(row)
 
-    def listen(self, listener: Listener) -> Callable[[], None]:
-        """Give a listener every row from now on; the answer ends that."""
-        self._listeners.add(listener)
-        return lambda: self._listeners.discard(listener)
+    def listen(self, listener: Listener, jobs: Collection[JobId] | None = None) -> Callable[[], None]:
+        """Give a listener every row from now on, or those about some jobs; the answer ends that."""
+        if jobs is None:
+            self._listeners.add(listener)
+        for job in jobs or ():
+            self._by_job.setdefault(job, set()).add(listener)
+        return lambda: self._leave(listener, jobs)
+
+    def _leave(self, listener: Listener, jobs: Collection[JobId] | None) -> None:
+        self._listeners.discard(listener)
+        for job in jobs or ():
+            among = self._by_job.get(job, set())
+            among.discard(listener)
+            if not among:
+                self._by_job.pop(job, None)
+
+    @property
+    def silent_s(self) -> float:
+        """Since rows were last heard of, or the table was last read."""
+        return time.monotonic() - self._heard_at
+
+    @property
+    def waiting(self) -> int:
+        """Rows that were delivered to listeners and not taken yet."""
+        return sum(listener.waiting for listener in self._everybody())
+
+    def _everybody(self) -> set[Listener]:
+        return {*self._listeners, *chain.from_iterable(self._by_job.values())}
 
     @property
     def listeners(self) -> int:
-        return len(self._listeners)
+        return len(self._listeners) + sum(map(len, self._by_job.values()))
+
+    async def head(self) -> tuple[int, int]:
+        """As `bounds`, asked once for all who want to know it at the same time."""
+        if self._asked_head is None or self._asked_head.done():
+            self._asked_head = asyncio.create_task(self._table.bounds())
+        return await asyncio.shield(self._asked_head)
 
     async def between(self, after: int, until: int) -> AsyncGenerator[Sequence[FeedRow], None]:
         """Rows of the table after `after` up to and with `until`, some at a time; CursorExpired if they are gone."""

@@ -40,6 +40,10 @@ class Listener:
         self._rows[key] = row
         self._news.set()
 
+    @property
+    def waiting(self) -> int:
+        return len(self._rows)
+
     def end(self, error: FeedError) -> None:
         """Take no more rows; `error` is raised once those that are here were taken."""
         self._end = self._end or error

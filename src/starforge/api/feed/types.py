@@ -4,6 +4,7 @@ from datetime import datetime
 
 import strawberry
 
+from starforge.api.directives import list_size
 from starforge.api.enums import ChangeKind
 from starforge.api.events.types import Event
 from starforge.api.jobs.types import Job
@@ -63,7 +64,9 @@ class LogChunk(Change):
     )
     kind: ChangeKind = strawberry.field(description="What this step is: UPDATED with lines, BOOKMARK without.")
     source: LogSource | None = strawberry.field(description="The source the lines are from; null until it exists.")
-    lines: list[LogLine] | None = strawberry.field(description="The lines in order; null in a bookmark.")
+    lines: list[LogLine] | None = strawberry.field(
+        description="The lines in order; null in a bookmark.", directives=[list_size(100)]
+    )
     end: bool = strawberry.field(
         description="True on the last step, after which the stream completes because the log is closed."
     )

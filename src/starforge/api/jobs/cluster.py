@@ -3,17 +3,18 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self, TypeVar
 
 import strawberry
 from strawberry import Info
 
 from starforge.api import ids
 from starforge.api.context import Context, of_info
+from starforge.api.directives import list_size
 from starforge.api.enums import ContainerWaitingReason, RayJobDeploymentStatus, RayJobStatus, SubmissionMode
 from starforge.api.interfaces import Node
 from starforge.api.jobs.spec import PoolSpec
-from starforge.api.mirror import mirror
+from starforge.api.mirror import Made, Mirror, mirror
 from starforge.api.values import ObjectRef, Reason
 from starforge.domain import job, observation, teardown
 from starforge.domain.names import RunKey
@@ -28,7 +29,7 @@ LazyLogSource = Annotated["LogSource", strawberry.lazy("starforge.api.logs.types
 
 
 @strawberry.type(description="How a container ended.")
-class ContainerTermination:
+class ContainerTermination(Mirror):
     exit_code: int = strawberry.field(description="Exit code.")
     signal: int | None = strawberry.field(description="Signal that ended it; null if none did or none was told.")
     reason: str | None = strawberry.field(
@@ -47,7 +48,7 @@ class ContainerTermination:
 
 
 @strawberry.type(description="A container of a Pod.")
-class Container:
+class Container(Mirror):
     name: str = strawberry.field(description="Name.")
     role: ContainerRole = strawberry.field(description="When it runs within the Pod.")
     image: str = strawberry.field(description="Image asked for.")
@@ -64,20 +65,20 @@ class Container:
         description=("How its run before this one ended; null if it never ran before.")
     )
 
+    made: ClassVar[Made] = {
+        "waiting_reason": lambda this: waiting_reason(this.mirrored.waiting_reason),
+        "waiting_message": lambda this: _waiting_message(this.mirrored),
+        "termination": lambda this: ContainerTermination.of(this.mirrored.termination),
+        "previous_termination": lambda this: ContainerTermination.of(this.mirrored.previous),
+    }
+
     @classmethod
     def of(cls, row: observation.ContainerView) -> Self:
-        return mirror(
-            cls,
-            row,
-            waiting_reason=waiting_reason(row.waiting_reason),
-            waiting_message=": ".join(filter(None, (row.waiting_reason, row.waiting_message))) or None,
-            termination=ContainerTermination.of(row.termination),
-            previous_termination=ContainerTermination.of(row.previous),
-        )
+        return mirror(cls, row)
 
 
 @strawberry.type(description="A condition of a Pod.")
-class PodCondition:
+class PodCondition(Mirror):
     type: str = strawberry.field(description="Type, for example PodScheduled.")
     status: bool | None = strawberry.field(description="Whether it holds; null when Kubernetes says Unknown.")
     reason: str | None = strawberry.field(description="Short reason, as found; null if there is none.")
@@ -86,7 +87,7 @@ class PodCondition:
 
 
 @strawberry.type(description="A Pod, or a process that stands for one on a fleet without Pods.")
-class Pod(Node):
+class Pod(Node, Mirror):
     run: strawberry.Private[RunKey]
     name: str = strawberry.field(description="Name in the cluster.")
     uid: str = strawberry.field(description="Uid in the cluster, or the process's own identity.")
@@ -115,10 +116,14 @@ class Pod(Node):
     node_name: str | None = strawberry.field(description=("Name of the node it is on; null before it is scheduled."))
     gpus: int = strawberry.field(description="GPUs it asks for.")
     restarts: int = strawberry.field(description="Restarts of all its containers.")
-    conditions: list[PodCondition] = strawberry.field(description="Its conditions; at most 20.")
-    containers: list[Container] = strawberry.field(description="Its containers, init containers first.")
+    conditions: list[PodCondition] = strawberry.field(
+        description="Its conditions; at most 20.", directives=[list_size(5)]
+    )
+    containers: list[Container] = strawberry.field(
+        description="Its containers, init containers first.", directives=[list_size(3)]
+    )
 
-    @strawberry.field(description="Where its log lines come from.")
+    @strawberry.field(description="Where its log lines come from.", directives=[list_size(3)])
     async def log_sources(self, info: Info) -> list[LazyLogSource]:
         from starforge.api.logs.types import LogSource
 
@@ -135,19 +140,17 @@ class Pod(Node):
     gone_at: datetime | None = strawberry.field(description="When it was seen to be gone; null before.")
     observed_at: datetime = strawberry.field(description="When it was last seen.")
 
+    made: ClassVar[Made] = {
+        "id": lambda this: ids.pod(this.run, this.mirrored.uid),
+        "attempt": "run.attempt",
+        "waiting_reason": lambda this: waiting_reason(_first_wait(this.mirrored)),
+        "conditions": lambda this: [mirror(PodCondition, one) for one in this.mirrored.conditions[:20]],
+        "containers": lambda this: [Container.of(one) for one in this.mirrored.containers],
+    }
+
     @classmethod
     def of(cls, row: observation.PodView, run: RunKey) -> Self:
-        waits = next((one.waiting_reason for one in row.containers if one.waiting_reason), None)
-        return mirror(
-            cls,
-            row,
-            id=strawberry.ID(ids.pod(run, row.uid)),
-            run=run,
-            attempt=run.attempt,
-            waiting_reason=waiting_reason(waits),
-            conditions=[mirror(PodCondition, one) for one in row.conditions[:20]],
-            containers=[Container.of(one) for one in row.containers],
-        )
+        return mirror(cls, row, run=run)
 
 
 @strawberry.type(description="Pods by phase.")
@@ -177,7 +180,7 @@ class PodCounts:
 
 
 @strawberry.type(description="A RayJob as last seen in the cluster.")
-class RayJob:
+class RayJob(Mirror):
     name: str = strawberry.field(description="Name.")
     namespace: str = strawberry.field(description="Namespace.")
     uid: str | None = strawberry.field(description="Uid, or null until it is known to exist.")
@@ -197,55 +200,58 @@ class RayJob:
     )
     observed_at: datetime | None = strawberry.field(description="When it was last seen; null if never.")
 
+    made: ClassVar[Made] = {
+        "ray_cluster_name": "mirrored.ray_cluster",
+        "submission_mode": lambda this: _submission_mode(this.mirrored),
+        "job_status": lambda this: _known(RayJobStatus, this.mirrored.job_status),
+        "job_deployment_status": lambda this: _known(RayJobDeploymentStatus, this.mirrored.deployment_status),
+    }
+
     @classmethod
     def of(cls, row: observation.RayJobView | None) -> Self | None:
-        if row is None:
-            return None
-        return mirror(
-            cls,
-            row,
-            ray_cluster_name=row.ray_cluster,
-            submission_mode=SubmissionMode.HTTP if row.submission_mode == "HTTPMode" else SubmissionMode.K8S_JOB,
-            job_status=_known(RayJobStatus, row.job_status),
-            job_deployment_status=_known(RayJobDeploymentStatus, row.deployment_status),
-        )
+        return None if row is None else mirror(cls, row)
 
 
 @strawberry.type(description="A cluster object that has yet to go.")
-class RemainingObject:
+class RemainingObject(Mirror):
     object: ObjectRef = strawberry.field(description="The object.")
     deletion_requested_at: datetime | None = strawberry.field(
         description=("When its deletion was asked for; null before.")
     )
     finalizers: list[str] = strawberry.field(description="Finalizers that hold it.")
 
+    made: ClassVar[Made] = {
+        "object": lambda this: ObjectRef.of(this.mirrored.object),
+        "finalizers": lambda this: list(this.mirrored.finalizers),
+    }
+
     @classmethod
     def of(cls, row: teardown.RemainingObject) -> Self:
-        return mirror(cls, row, object=ObjectRef.of(row.object), finalizers=list(row.finalizers))
+        return mirror(cls, row)
 
 
 @strawberry.type(description="Removal of what an attempt had in the cluster.")
-class Teardown:
+class Teardown(Mirror):
     state: TeardownState = strawberry.field(description="How far it is.")
     started_at: datetime = strawberry.field(description="When it began.")
-    remaining: list[RemainingObject] = strawberry.field(description=("What is still there, as last seen; at most 100."))
+    remaining: list[RemainingObject] = strawberry.field(
+        description=("What is still there, as last seen; at most 100."), directives=[list_size(10)]
+    )
     reason: Reason | None = strawberry.field(description="Why it does not go on; null unless BLOCKED.")
     released_at: datetime | None = strawberry.field(description=("When everything was seen to be gone; null before."))
 
+    made: ClassVar[Made] = {
+        "remaining": lambda this: [RemainingObject.of(one) for one in this.mirrored.remaining],
+        "reason": lambda this: Reason.maybe(this.mirrored.reason),
+    }
+
     @classmethod
     def of(cls, row: teardown.Teardown | None) -> Self | None:
-        if row is None:
-            return None
-        return mirror(
-            cls,
-            row,
-            remaining=[RemainingObject.of(one) for one in row.remaining],
-            reason=Reason.maybe(row.reason),
-        )
+        return None if row is None else mirror(cls, row)
 
 
 @strawberry.type(description="A pool of a job with how far its machines are.")
-class Pool:
+class Pool(Mirror):
     row: strawberry.Private[job.Job]
     name: str = strawberry.field(description="Name.")
     primary: bool = strawberry.field(
@@ -262,7 +268,7 @@ class Pool:
 
     reason: Reason | None = strawberry.field(description="What holds this pool; null when nothing does.")
 
-    @strawberry.field(description="Its Pods in the current attempt; at most 1,000.")
+    @strawberry.field(description="Its Pods in the current attempt; at most 1,000.", directives=[list_size(20)])
     async def pods(self, info: Info) -> list[Pod]:
         return [Pod.of(pod, self.row.run) for pod in (await self._pods(of_info(info)))[:1000]]
 
@@ -270,18 +276,32 @@ class Pool:
         pods = await context.loaders.pods.load(self.row.run)
         return [pod for pod in pods if pod.pool == self.name]
 
+    made: ClassVar[Made] = {
+        "primary": lambda this: this.mirrored is this.row.spec.primary,
+        "spec": lambda this: PoolSpec.of(this.mirrored),
+        "reason": lambda this: None if this.row.decided else Reason.maybe(this.row.attempt.reason),
+    }
+
     @classmethod
     def all_of(cls, row: job.Job) -> list[Self]:
-        waits = None if row.decided else Reason.maybe(row.attempt.reason)
-        return [
-            mirror(cls, pool, row=row, primary=index == 0, spec=PoolSpec.of(pool), reason=waits)
-            for index, pool in enumerate(row.spec.pools)
-        ]
+        return [mirror(cls, pool, row=row) for pool in row.spec.pools]
 
 
 def waiting_reason(found: str | None) -> ContainerWaitingReason | None:
     """Kubernetes' word for why a container waits, for example ImagePullBackOff, as the schema's."""
     return _known(ContainerWaitingReason, found)
+
+
+def _first_wait(row: observation.PodView) -> str | None:
+    return next((one.waiting_reason for one in row.containers if one.waiting_reason), None)
+
+
+def _waiting_message(row: observation.ContainerView) -> str | None:
+    return ": ".join(filter(None, (row.waiting_reason, row.waiting_message))) or None
+
+
+def _submission_mode(row: observation.RayJobView) -> SubmissionMode:
+    return SubmissionMode.HTTP if row.submission_mode == "HTTPMode" else SubmissionMode.K8S_JOB
 
 
 def _known(enum: type[Known], found: str | None) -> Known | None:

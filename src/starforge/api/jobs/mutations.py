@@ -1,25 +1,28 @@
 """submitJob and cancelJob: thin, as the actions decide."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import strawberry
 from strawberry import Info, argument
 
 from starforge.api.context import Context, of_info
+from starforge.api.directives import cost, needs
 from starforge.api.enums import UserErrorCode
 from starforge.api.inputs import SubmitJobInput
 from starforge.api.jobs.payloads import CancelJobPayload, SubmitJobPayload
 from starforge.api.jobs.types import Job
 from starforge.api.payloads import InputError, user_errors
 from starforge.domain.actions.cancel import CancelStatus, Wish, cancel
-from starforge.domain.actions.submit import MUTATION, SubmitStatus, submit
+from starforge.domain.actions.submit import SubmitStatus, submit
 from starforge.domain.errors import Conflict, NotFound, UserMistake
 from starforge.domain.names import JobId
+from starforge.domain.rights import Role
 
 
 @strawberry.type
 class JobMutations:
-    @strawberry.mutation(description="Submit one job.")
+    @strawberry.mutation(description="Submit one job.", directives=[needs(Role.SUBMITTER), cost(10)])
     async def submit_job(
         self,
         info: Info,
@@ -27,10 +30,11 @@ class JobMutations:
     ) -> SubmitJobPayload:
         context = of_info(info)
         try:
-            done = await context.services.thread(submit, context.ports, input.submission(), context.caller.actor)
+            given = input.submission()
+            wanted = replace(given, draft=context.caller.placed(given.draft))
+            done = await context.services.thread(submit, context.ports, wanted, context.caller.actor)
         except UserMistake as mistake:
-            holder = await _holder(context, input) if isinstance(mistake, Conflict) else None
-            errors = user_errors(mistake, "input", workload=holder)
+            errors = user_errors(mistake, "input", workload=await _holder(context, mistake))
             return SubmitJobPayload(user_errors=errors, status=SubmitStatus.REFUSED, job=None)
         return SubmitJobPayload(user_errors=[], status=done.status, job=Job.of(done.job))
 
@@ -38,7 +42,8 @@ class JobMutations:
         description=(
             "Ask for a job to end: SIGTERM, a grace, then removal of its cluster; a job that has ended is left as it is "
             "and the answer says so."
-        )
+        ),
+        directives=[needs(Role.SUBMITTER), cost(10)],
     )
     async def cancel_job(
         self,
@@ -60,9 +65,11 @@ class JobMutations:
         context = of_info(info)
         wish = Wish(context.caller.actor, note, grace_seconds, attempt)
         try:
-            status, job = await context.services.thread(cancel, context.ports, JobId(str(id)), wish)
+            seen = await context.job(JobId(str(id)))
+            status, job = await context.services.thread(cancel, context.ports, seen.id, wish)
         except UserMistake as mistake:
-            row = await context.loaders.jobs.load(JobId(str(id)))
+            context.renew()
+            row = await context.seen_job(JobId(str(id)))
             found = Job.of(row) if row else None
             errors = user_errors(mistake, workload=found)
             return CancelJobPayload(user_errors=errors, status=CancelStatus.REFUSED, job=found)
@@ -72,10 +79,8 @@ class JobMutations:
         return CancelJobPayload(user_errors=[], status=status, job=Job.of(job))
 
 
-async def _holder(context: Context, refused: SubmitJobInput) -> Job | None:
-    """The job that was submitted before with the idempotency key."""
-    ports, key = context.ports, refused.idempotency_key or ""
-    project = refused.spec.project or ports.fleet.defaults().project
-    record = await context.services.thread(ports.store.idempotency, project, MUTATION, key)
-    row = await context.loaders.jobs.load(record.job) if record else None
+async def _holder(context: Context, mistake: UserMistake) -> Job | None:
+    """The job that was submitted before with the idempotency key, if that is the mistake."""
+    job = mistake.job if isinstance(mistake, Conflict) else None
+    row = await context.seen_job(JobId(job)) if job else None
     return Job.of(row) if row else None

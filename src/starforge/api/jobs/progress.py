@@ -1,19 +1,20 @@
 """What the code reports about itself."""
 
 from datetime import datetime, timedelta
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 import strawberry
 from strawberry import argument
 
-from starforge.api.mirror import mirror
+from starforge.api.directives import cost, list_size
+from starforge.api.mirror import Made, Mirror, mirror
 from starforge.api.scalars import BigInt
 from starforge.domain import progress
 from starforge.domain.progress import NonFinite
 
 
 @strawberry.type(description="One value of a metric.")
-class MetricValue:
+class MetricValue(Mirror):
     name: str = strawberry.field(description="Name.")
     value: float | None = strawberry.field(
         description=("The value; null if it is not a finite number, as JSON has no such numbers.")
@@ -30,7 +31,7 @@ class MetricValue:
 
 
 @strawberry.type(description="What the code last reported about itself.")
-class Progress:
+class Progress(Mirror):
     points: strawberry.Private[tuple[progress.MetricPoint, ...]]
     step: BigInt | None = strawberry.field(
         description=("Steps done, in whatever unit the code counts; null if it reports metrics only.")
@@ -45,7 +46,7 @@ class Progress:
     )
     reported_at: datetime = strawberry.field(description="When it was reported.")
 
-    @strawberry.field(description="Newest value of each metric, in order of first report.")
+    @strawberry.field(description="Newest value of each metric, in order of first report.", directives=[list_size(5)])
     async def metrics(
         self,
         names: Annotated[list[str] | None, argument("Which metrics, 100 at most; the first 100 if left out.")] = None,
@@ -53,9 +54,14 @@ class Progress:
         wanted = self.points if names is None else [point for point in self.points if point.name in set(names)]
         return [MetricValue.of(point) for point in wanted[:100]]
 
+    made: ClassVar[Made] = {
+        "points": "mirrored.metrics",
+        "estimated_end_at": lambda this: _end(this.mirrored),
+    }
+
     @classmethod
     def of(cls, row: progress.Progress) -> Self:
-        return mirror(cls, row, points=row.metrics, estimated_end_at=_end(row))
+        return mirror(cls, row)
 
 
 def _end(row: progress.Progress) -> datetime | None:
@@ -66,7 +72,10 @@ def _end(row: progress.Progress) -> datetime | None:
 
 
 @strawberry.type(
-    description=("A metric's curve in columns: entries with the same index belong together, ready for a chart library.")
+    description=(
+        "A metric's curve in columns: entries with the same index belong together, ready for a chart library."
+    ),
+    directives=[cost(5)],
 )
 class MetricSeries:
     name: str = strawberry.field(description="Name.")

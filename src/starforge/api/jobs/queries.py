@@ -9,16 +9,18 @@ from strawberry import Info, argument
 from starforge.api import ids
 from starforge.api.capsules.types import Capsule
 from starforge.api.context import Context, of_info
-from starforge.api.cursors import feed_cursor, row_cursor
+from starforge.api.cursors import feed_cursor
+from starforge.api.directives import list_size, page_size
 from starforge.api.events.pages import event_page
 from starforge.api.events.types import EventConnection, event
 from starforge.api.feed.types import Feed
+from starforge.api.fleets import Fleet
 from starforge.api.inputs import EventFilter, JobFilter, JobOrder
 from starforge.api.interfaces import Node
 from starforge.api.jobs.cluster import Pod
-from starforge.api.jobs.types import TOTAL_COUNT_MAX, Attempt, Job, JobConnection, JobEdge
+from starforge.api.jobs.types import TOTAL_COUNT_MAX, Attempt, Job, JobConnection
 from starforge.api.logs.types import LogSource
-from starforge.api.paging import PageArgs, bad_input, page_info
+from starforge.api.paging import PageArgs, bad_input
 from starforge.domain.names import Digest, JobId, RunKey
 from starforge.domain.queries import JobFilter as Which
 from starforge.domain.queries import JobOrder as Order
@@ -57,7 +59,8 @@ class JobQueries:
         description=(
             "The objects with these ids, in the order asked for, with null for each one that is absent or not yours to "
             "see."
-        )
+        ),
+        directives=[list_size(100)],
     )
     async def nodes(
         self,
@@ -74,10 +77,10 @@ class JobQueries:
         info: Info,
         id: Annotated[strawberry.ID, argument("Opaque id of the job.")],  # noqa: A002
     ) -> Job | None:
-        row = await of_info(info).loaders.jobs.load(JobId(str(id)))
+        row = await of_info(info).seen_job(JobId(str(id)))
         return Job.of(row) if row else None
 
-    @strawberry.field(description="Jobs that match, newest first unless ordered otherwise.")
+    @strawberry.field(description="Jobs that match, newest first unless ordered otherwise.", directives=[page_size()])
     async def jobs(
         self,
         info: Info,
@@ -95,7 +98,10 @@ class JobQueries:
         which, order = filter.which() if filter else Which(), order_by.order() if order_by else Order()
         return await _job_page(of_info(info), which, order, PageArgs(first, after, last, before))
 
-    @strawberry.field(description="Events of every kind in feed order, oldest first; take `last` for the newest.")
+    @strawberry.field(
+        description="Events of every kind in feed order, oldest first; take `last` for the newest.",
+        directives=[page_size()],
+    )
     async def events(
         self,
         info: Info,
@@ -111,10 +117,8 @@ class JobQueries:
 
 
 async def _job_page(context: Context, which: Which, order: Order, page: PageArgs) -> JobConnection:
-    store = context.ports.store
+    store, which = context.ports.store, context.caller.jobs(which)
     found = await context.services.thread(store.job_page, which, order, page.window())
-    nodes = [Job.of(row) for _, row in found.rows]
-    cursors = [row_cursor(key) for key, _ in found.rows]
 
     counting: list[asyncio.Task[int]] = []
 
@@ -124,27 +128,24 @@ async def _job_page(context: Context, which: Which, order: Order, page: PageArgs
             counting.append(asyncio.create_task(ask))
         return await counting[0]
 
-    return JobConnection(
-        count=count,
-        edges=[JobEdge(cursor=cursor, node=node) for cursor, node in zip(cursors, nodes, strict=True)],
-        nodes=nodes,
-        page_info=page_info(found),
-    )
+    return JobConnection.of(found, count)
 
 
 async def _node(context: Context, text: str) -> Node | None:
-    loaders, kind = context.loaders, ids.kind(text)
+    kind = ids.kind(text)
     if kind == "job":
-        row = await loaders.jobs.load(JobId(text))
+        row = await context.seen_job(JobId(text))
         return Job.of(row) if row else None
     if kind == "event":
-        entry = await loaders.entries.load(text)
+        entry = await context.seen_entry(text)
         return event(entry) if entry else None
     if kind == "capsule":
-        record = await loaders.capsules.load(Digest(text.partition(".")[2]))
+        record = await context.seen_capsule(Digest(text.partition(".")[2]))
         return Capsule.of(record) if record else None
+    if kind == "fleet":
+        return next((Fleet.of(one) for one in (context.ports.fleet,) if ids.fleet(one.name) == text), None)
     found = ids.run_of(text)
-    return await _of_run(context, kind, *found) if found else None
+    return await _of_run(context, kind, *found) if found and await context.seen_job(found[0].job) else None
 
 
 async def _of_run(context: Context, kind: str, run: RunKey, rest: str) -> Node | None:

@@ -1,10 +1,10 @@
 """The spec of a job as it was frozen at submit."""
 
-from typing import Self
+from typing import ClassVar, Self
 
 import strawberry
 
-from starforge.api.mirror import mirror
+from starforge.api.mirror import Made, Mirror, mirror
 from starforge.api.scalars import BigInt
 from starforge.api.values import Label
 from starforge.domain import spec
@@ -12,13 +12,13 @@ from starforge.domain.quantities import parse_bytes
 
 
 @strawberry.type(description="A key of a Kubernetes Secret in the fleet's namespace.")
-class SecretKey:
+class SecretKey(Mirror):
     name: str = strawberry.field(description="Name of the Secret.")
     key: str = strawberry.field(description="Key within it.")
 
 
 @strawberry.type(description="An environment variable with a value or a reference.")
-class EnvVar:
+class EnvVar(Mirror):
     name: str = strawberry.field(description="Name.")
     value: str | None = strawberry.field(
         description=("Value; null if it comes from a Secret or if the caller may not read it.")
@@ -27,13 +27,17 @@ class EnvVar:
         description=("Key of the Secret it comes from; null if it has a value.")
     )
 
+    made: ClassVar[Made] = {
+        "secret": lambda this: mirror(SecretKey, this.mirrored.secret) if this.mirrored.secret else None,
+    }
+
     @classmethod
     def of(cls, row: spec.EnvVar) -> Self:
-        return mirror(cls, row, secret=mirror(SecretKey, row.secret) if row.secret else None)
+        return mirror(cls, row)
 
 
 @strawberry.type(description="Limits in seconds, 0 for none.")
-class Deadlines:
+class Deadlines(Mirror):
     queue_seconds: int = strawberry.field(description="Longest wait for a place, in seconds; 0 for no limit.")
     pre_running_seconds: int = strawberry.field(
         description=("Longest time from having a RayJob to running, in seconds; 0 for no limit.")
@@ -42,7 +46,7 @@ class Deadlines:
 
 
 @strawberry.type(description="A group of equal machines, as asked for.")
-class PoolSpec:
+class PoolSpec(Mirror):
     name: str = strawberry.field(
         description=("Name, which is also the Ray custom resource that pins work to the pool.")
     )
@@ -57,13 +61,15 @@ class PoolSpec:
     )
     image: str | None = strawberry.field(description="Image of this pool, or null for the job's.")
 
+    made: ClassVar[Made] = {"memory_bytes": lambda this: parse_bytes(this.mirrored.memory)}
+
     @classmethod
     def of(cls, row: spec.PoolSpec) -> Self:
-        return mirror(cls, row, memory_bytes=BigInt(parse_bytes(row.memory)))
+        return mirror(cls, row)
 
 
 @strawberry.type(description="What to run, as frozen at submit; fields match JobSpecInput one to one.")
-class JobSpec:
+class JobSpec(Mirror):
     name: str = strawberry.field(description="Name.")
     project: str = strawberry.field(description="Project.")
     fleet: str | None = strawberry.field(description="Fleet asked for, or null for the first that fits.")
@@ -81,14 +87,14 @@ class JobSpec:
     priority: int = strawberry.field(description="Priority, -100 to 100.")
     cancel_grace_seconds: int = strawberry.field(description="Seconds between SIGTERM and removal when canceled.")
 
+    made: ClassVar[Made] = {
+        "command": lambda this: list(this.mirrored.command),
+        "env": lambda this: [EnvVar.of(one) for one in this.mirrored.env],
+        "pools": lambda this: [PoolSpec.of(one) for one in this.mirrored.pools],
+        "deadlines": lambda this: mirror(Deadlines, this.mirrored.deadlines),
+        "labels": lambda this: [Label.of(one) for one in this.mirrored.labels],
+    }
+
     @classmethod
     def of(cls, row: spec.JobSpec) -> Self:
-        return mirror(
-            cls,
-            row,
-            command=list(row.command),
-            env=[EnvVar.of(one) for one in row.env],
-            pools=[PoolSpec.of(one) for one in row.pools],
-            deadlines=mirror(Deadlines, row.deadlines),
-            labels=[Label(key=one.key, value=one.value) for one in row.labels],
-        )
+        return mirror(cls, row)

@@ -9,13 +9,14 @@ from typing import Annotated
 import strawberry
 from strawberry import Info, argument
 
-from starforge.api.context import Context, of_subscription
+from starforge.api.context import Context, of_subscription, source_of
 from starforge.api.cursors import feed_cursor, is_restart, restart_cursor
 from starforge.api.enums import ChangeKind
-from starforge.api.feed.stream import follow, resume_position
+from starforge.api.feed.stream import Telling, follow, resume_position
 from starforge.api.feed.types import JobChange
 from starforge.api.inputs import JobFilter
 from starforge.api.jobs.types import Job
+from starforge.api.transport.source import Source, Step
 from starforge.domain import job as domain
 from starforge.domain.changes import Aspect
 from starforge.domain.errors import SnapshotTooLarge
@@ -69,11 +70,12 @@ class JobSubscriptions:
 
 
 async def _changes(context: Context, which: Which, after: str | None) -> AsyncGenerator[JobChange, None]:
+    hub, source = context.services.hub, source_of(context)
     position = None
-    if after is not None and not is_restart(after):
-        position = await resume_position(context.services.hub, after)
-    jobs = _Jobs(context, which, resumed=position is not None)
-    async with aclosing(follow(context.services.hub, jobs, position)) as changes:
+    if after is not None and not source.live and not is_restart(after):
+        position = await resume_position(hub, after)
+    jobs = _Jobs(context, context.caller.jobs(which), source, resumed=position is not None)
+    async with aclosing(follow(hub, jobs, source, position)) as changes:
         async for change in changes:
             yield change
 
@@ -83,14 +85,15 @@ class _Jobs:
 
     coalesce = True
 
-    def __init__(self, context: Context, which: Which, *, resumed: bool) -> None:
+    def __init__(self, context: Context, which: Which, source: Source, *, resumed: bool) -> None:
         self._context = context
         self._which = which
-        self._only = frozenset(which.ids) if which.ids is not None else None
+        self._source = source
+        self.jobs = frozenset(which.ids) if which.ids is not None else None
         self._projects = frozenset(which.projects) if which.projects is not None else None
-        self._filters = which != Which(ids=which.ids)
-        self._resumed = resumed
-        self._ahead: dict[JobId, int] = {}
+        self._filters = which != Which(ids=which.ids, projects=which.projects)
+        self._resumed = resumed or source.live or source.resume_at is not None
+        self._ahead = source.ahead
         """Revisions that were sent before the row that tells of them came."""
         self._held: dict[JobId, bool] = {}
         """Jobs that the client holds, or does not; of others, after a resume, nobody knows."""
@@ -98,22 +101,25 @@ class _Jobs:
     def wants(self, row: FeedRow) -> bool:
         return (
             row.kind is FeedKind.JOB
-            and (self._only is None or row.job in self._only)
+            and (self.jobs is None or row.job in self.jobs)
             and (self._projects is None or row.project in self._projects)
         )
 
-    async def snapshot(self, position: int) -> Sequence[JobChange]:
+    async def snapshot(self, position: int) -> Sequence[Telling[JobChange]]:
         rows = await _matching(self._context, self._which)
         for row in rows:
             self._ahead[row.id] = row.revision
             self._hold(row.id)
         at, last = datetime.now(UTC), len(rows) - 1
         return [
-            _change(feed_cursor(position) if index == last else restart_cursor(), ChangeKind.SNAPSHOT, row, at)
+            Telling(
+                _change(feed_cursor(position) if index == last else restart_cursor(), ChangeKind.SNAPSHOT, row, at),
+                Step(position, row.id, row.revision),
+            )
             for index, row in enumerate(rows)
         ]
 
-    async def tell(self, rows: Sequence[FeedRow]) -> Sequence[JobChange]:
+    async def tell(self, rows: Sequence[FeedRow]) -> Sequence[Telling[JobChange]]:
         self._context.renew()
         new = [(row, row.job) for row in rows if row.job and not self._was_sent(row, row.revision)]
         found = await self._read([job for _, job in new]) if new else {}
@@ -122,6 +128,9 @@ class _Jobs:
 
     def bookmark(self, position: int) -> JobChange:
         return bookmark(position)
+
+    def forget(self) -> None:
+        self._context.renew(afresh=True)
 
     async def _read(self, jobs: Sequence[JobId]) -> dict[JobId, tuple[domain.Job | None, bool]]:
         """Each job as it is now, and whether it matches."""
@@ -140,16 +149,17 @@ class _Jobs:
             | {id_: (row, False) for id_, row in zip(others, rest, strict=True)}
         )
 
-    def _tell_one(self, row: FeedRow, id_: JobId, job: domain.Job | None, matches: bool) -> JobChange | None:
+    def _tell_one(self, row: FeedRow, id_: JobId, job: domain.Job | None, matches: bool) -> Telling[JobChange] | None:
         revision = job.revision if job else row.revision
         if self._was_sent(row, revision) or not (matches or self._may_hold(id_)):
             return None
-        aspects = row.aspects
-        if revision > row.revision:
+        aspects, ahead = row.aspects, revision > row.revision
+        if ahead:
             self._ahead[id_], aspects = revision, _ALL  # the rows between are not told, whatever they are about
         (self._hold if matches else self._let_go)(id_)
         kind = ChangeKind.UPDATED if matches else ChangeKind.REMOVED
-        return _change(feed_cursor(row.position), kind, job, row.at, aspects, job_id=id_)
+        change = _change(feed_cursor(row.position), kind, job, row.at, aspects, job_id=id_)
+        return Telling(change, Step(row.position, id_, revision, ahead, row.at.timestamp()))
 
     def _was_sent(self, row: FeedRow, revision: int) -> bool:
         if row.job is None:
@@ -160,7 +170,9 @@ class _Jobs:
         return revision <= sent
 
     def _may_hold(self, job: JobId) -> bool:
-        return self._held.get(job, self._resumed) if self._filters else True
+        if not self._filters or self._source.unsettled():
+            return True
+        return self._held.get(job, self._resumed)
 
     def _hold(self, job: JobId) -> None:
         if self._filters:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 import strawberry
 from strawberry import Info, argument
@@ -10,29 +10,37 @@ from strawberry import Info, argument
 from starforge.api import ids
 from starforge.api.capsules.types import Capsule
 from starforge.api.context import of_info
+from starforge.api.cursors import row_cursor
+from starforge.api.directives import cost, list_size, page_size
 from starforge.api.enums import MetricBucket
+from starforge.api.fleets import Placement, placement
 from starforge.api.interfaces import LazyEvents, Node, Workload, workload_events
 from starforge.api.jobs.cluster import Pod, PodCounts, Pool, RayJob, Teardown
+from starforge.api.jobs.diff import Files, JobDiff
 from starforge.api.jobs.metrics import metric_series
 from starforge.api.jobs.progress import MetricSeries, Progress
 from starforge.api.jobs.spec import JobSpec
 from starforge.api.logs.pages import log_page
+from starforge.api.logs.search import LogMatchConnection, Wanted, search_page
 from starforge.api.logs.types import LogArchive, LogLineConnection, LogSource
-from starforge.api.mirror import mirror
-from starforge.api.paging import PageArgs
+from starforge.api.mirror import Made, Mirror, mirror
+from starforge.api.paging import PageArgs, page_info
 from starforge.api.scalars import BigInt
 from starforge.api.values import Actor, Cancellation, Clock, Label, Observation, PageInfo, Reason, StateSpan
 from starforge.domain import job as domain
+from starforge.domain.actions.retry import can_be_retried
 from starforge.domain.job import JobOutcome, JobState
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.observation import PodPhase
+from starforge.domain.queries import Page
+from starforge.domain.rights import Caller, Permission
 from starforge.domain.timeline import Action
 
 TOTAL_COUNT_MAX = 10_000
 
 
 @strawberry.type(description="One run of a job, on a Ray cluster of its own.")
-class Attempt(Node):
+class Attempt(Node, Mirror):
     job_id: strawberry.Private[JobId]
     number: int = strawberry.field(description="Number within the job, from 1.")
 
@@ -65,6 +73,10 @@ class Attempt(Node):
     )
     ended_at: datetime | None = strawberry.field(description="When it reached its end state; null before.")
     clocks: list[Clock] = strawberry.field(description="Its clocks.")
+    @strawberry.field(description="Where it was put; null until it was.")
+    def placement(self, info: Info) -> Placement | None:
+        return placement(of_info(info), self.mirrored)
+
     ray_job: RayJob | None = strawberry.field(
         description=("Its RayJob as last seen; null before one is made and on fleets that make none.")
     )
@@ -75,26 +87,25 @@ class Attempt(Node):
         description=("How far removal of its cluster objects is; null before it begins.")
     )
 
+    made: ClassVar[Made] = {
+        "id": lambda this: ids.attempt(RunKey(this.job_id, this.mirrored.number)),
+        "reason": lambda this: Reason.maybe(this.mirrored.reason),
+        "requested_by": lambda this: Actor.of(this.mirrored.requested_by),
+        "clocks": lambda this: [Clock.of(one) for one in this.mirrored.clocks],
+        "ray_job": lambda this: RayJob.of(this.mirrored.rayjob),
+        "log_archive": lambda this: LogArchive.of(this.mirrored.archive),
+        "teardown": lambda this: Teardown.of(this.mirrored.teardown),
+    }
+
     @classmethod
     def of(cls, row: domain.Attempt, job_id: JobId) -> Self:
-        return mirror(
-            cls,
-            row,
-            id=strawberry.ID(ids.attempt(RunKey(job_id, row.number))),
-            job_id=job_id,
-            reason=Reason.maybe(row.reason),
-            requested_by=Actor.of(row.requested_by),
-            clocks=[Clock.of(one) for one in row.clocks],
-            ray_job=RayJob.of(row.rayjob),
-            log_archive=LogArchive.of(row.archive),
-            teardown=Teardown.of(row.teardown),
-        )
+        return mirror(cls, row, job_id=job_id)
 
 
 @strawberry.type(
     description=("A training job: a spec and code, run in attempts, each on an ephemeral Ray cluster of its own.")
 )
-class Job(Workload):
+class Job(Workload, Mirror):
     row: strawberry.Private[domain.Job]
     gpus: int = strawberry.field(description="GPUs all its pools ask for together, logical ones included.")
     ended: bool = strawberry.field(description="Whether it is in an end state.")
@@ -104,7 +115,7 @@ class Job(Workload):
     clocks: list[Clock] = strawberry.field(description="Its clocks with their due times: queue, pre-running, active.")
     events: LazyEvents = strawberry.field(
         description="Its timeline: our events and Kubernetes Events in one, oldest first; take `last` for the newest.",
-        resolver=workload_events,
+        resolver=workload_events, directives=[page_size()]
     )
     priority: int = strawberry.field(description="Priority, -100 to 100, higher first.")
     state: JobState = strawberry.field(
@@ -133,12 +144,12 @@ class Job(Workload):
 
     attempt: int = strawberry.field(description="Number of the current attempt, from 1.")
 
-    @strawberry.field(description="All attempts, oldest first; at most 100.")
+    @strawberry.field(description="All attempts, oldest first; at most 100.",  directives=[list_size(3)])
     async def attempts(self, info: Info) -> list[Attempt]:
         return [Attempt.of(row, self.row.id) for row in await of_info(info).loaders.attempts.load(self.row.id)]
 
     pools: list[Pool] = strawberry.field(
-        description=("Its pools with how far their machines are, the primary pool first.")
+        description=("Its pools with how far their machines are, the primary pool first."),  directives=[list_size(3)]
     )
 
     @strawberry.field(
@@ -162,7 +173,7 @@ class Job(Workload):
     ) -> list[str]:
         return await of_info(info).metric_names(self._run(attempt))
 
-    @strawberry.field(description="Metric curves for a chart, thinned to what a chart can show.")
+    @strawberry.field(description="Metric curves for a chart, thinned to what a chart can show.",  directives=[cost(10), list_size(20)])
     async def metrics(
         self,
         info: Info,
@@ -193,7 +204,7 @@ class Job(Workload):
     @strawberry.field(
         description=(
             "The states it went through in all attempts, oldest first, for a timeline with durations; at most 1,000."
-        )
+        ),  directives=[list_size(10)]
     )
     async def history(self, info: Info) -> list[StateSpan]:
         attempts = await of_info(info).loaders.attempts.load(self.row.id)
@@ -232,7 +243,7 @@ class Job(Workload):
         description=(
             "Lines of one log, the same whether live or archived; null, with an error, when the store that holds them"
             " can't be asked."
-        )
+        ),  directives=[cost(10), page_size()]
     )
     async def logs(
         self,
@@ -254,12 +265,62 @@ class Job(Workload):
         page = PageArgs(first, after, last, before)
         return await log_page(of_info(info), self._run(attempt), source or "driver", page, from_line, plain=plain)
 
+    @strawberry.field(
+        description=(
+            "Lines of one log that contain a text or match an expression, oldest first; null, with an error, when the "
+            "store that holds them can't be asked."
+        ),
+        directives=[cost(50), page_size("first")],
+    )
+    async def log_search(
+        self,
+        info: Info,
+        query: Annotated[str, argument("Text to find, or an expression if `regex`; 1 to 256 characters.")],
+        regex: Annotated[bool, argument("True to read the query as an RE2 regular expression.")] = False,
+        case_sensitive: Annotated[bool, argument("True to tell upper from lower case.")] = False,
+        attempt: Annotated[int | None, argument("Number of the attempt, from 1; the current one if left out.")] = None,
+        source: Annotated[str | None, argument("Key of a LogSource; `driver` if left out.")] = None,
+        first: Annotated[int | None, argument("Return the first this many matches, 1 to 100.")] = None,
+        after: Annotated[str | None, argument("Continue after this cursor.")] = None,
+    ) -> LogMatchConnection | None:
+        wanted = Wanted(query, regex=regex, case_sensitive=case_sensitive)
+        run = self._run(attempt)
+        return await search_page(of_info(info), run, source or "driver", wanted, first=first, after=after)
+
+    @strawberry.field(
+        description="What differs between this job and another one, or null if the caller may not see the other.",
+        directives=[cost(20)],
+    )
+    async def diff(
+        self,
+        info: Info,
+        other: Annotated[
+            strawberry.ID, argument("Opaque id of the other job, which is taken as the right, newer side.")
+        ],
+    ) -> JobDiff | None:
+        context = of_info(info)
+        right = await context.loaders.jobs.load(JobId(str(other)))
+        if right is None or not context.caller.sees(right.spec.project):
+            return None
+        return JobDiff(differing=Files(context, self.row, right), left=self, right=Job.of(right))
+
+    @strawberry.field(description="Where the current attempt was put; null until it was.")
+    def placement(self, info: Info) -> Placement | None:
+        return placement(of_info(info), self.row.attempt)
+
+    @strawberry.field(  # type: ignore[misc]  # the interface has it without arguments
+        description="Address of its page in the dashboard, or null if the installation has no public address."
+    )
+    def web_url(self, info: Info) -> str | None:
+        base = of_info(info).services.web_url
+        return f"{base.rstrip('/')}/jobs/{self.row.id}" if base else None
+
     idempotency_key: str | None = strawberry.field(
         description=("Idempotency key it was submitted with, or null if there was none or it is another caller's.")
     )
 
     @strawberry.field(  # type: ignore[misc]  # the interface has it without arguments
-        description="Its Pods, or processes on a fleet without Pods; at most 1,000, gone ones included."
+        description="Its Pods, or processes on a fleet without Pods; at most 1,000, gone ones included.",  directives=[list_size(20)]
     )
     async def pods(
         self,
@@ -274,7 +335,7 @@ class Job(Workload):
         return [Pod.of(pod, run) for pod in chosen[:1000]]
 
     @strawberry.field(  # type: ignore[misc]  # the interface has it without arguments
-        description="Where its log lines come from: the driver, and every container of every Pod; at most 1,000."
+        description="Where its log lines come from: the driver, and every container of every Pod; at most 1,000.",  directives=[list_size(20)]
     )
     async def log_sources(
         self,
@@ -284,74 +345,86 @@ class Job(Workload):
         sources = await of_info(info).loaders.log_sources.load(self._run(attempt))
         return [LogSource.of(source) for source in sources[:1000]]
 
+    @strawberry.field(  # type: ignore[misc]  # the interface has it as a value
+        description="What the caller may do with it right now, for enabling buttons."
+    )
+    def allowed_actions(self, info: Info) -> list[Action]:
+        return _allowed(self.row, of_info(info).caller)
+
     def _run(self, attempt: int | None) -> RunKey:
         return RunKey(self.row.id, self.row.attempt.number if attempt is None else attempt)
 
+    made: ClassVar[Made] = {
+        "id": "row.id",
+        "name": "row.spec.name",
+        "project": "row.spec.project",
+        "fleet": "row.spec.fleet",
+        "labels": lambda this: [Label.of(label) for label in this.row.spec.labels],
+        "gpus": "row.spec.gpus",
+        "priority": "row.spec.priority",
+        "ended": "row.ended",
+        "revision": "row.revision",
+        "spec": lambda this: JobSpec.of(this.row.spec),
+        "created_at": "row.created_at",
+        "created_by": lambda this: Actor.of(this.row.created_by),
+        "updated_at": "row.updated_at",
+        "idempotency_key": "row.idempotency_key",
+        "reason": lambda this: Reason.maybe(this.mirrored.reason),
+        "attempt": "mirrored.number",
+        "pools": lambda this: Pool.all_of(this.row),
+        "progress": lambda this: Progress.of(this.mirrored.progress) if this.mirrored.progress else None,
+        "ray_job_name": lambda this: this.mirrored.rayjob.name if this.mirrored.rayjob else None,
+        "teardown": lambda this: Teardown.of(this.mirrored.teardown),
+        "log_archive": lambda this: LogArchive.of(this.mirrored.archive),
+        "cancellation": lambda this: Cancellation.of(this.mirrored.cancellation) if this.mirrored.cancellation else None,
+        "clocks": lambda this: [Clock.of(clock) for clock in this.mirrored.clocks],
+        "observation": lambda this: Observation.of(this.mirrored),
+    }
+
     @classmethod
     def of(cls, row: domain.Job) -> Self:
-        attempt = row.attempt
-        return mirror(
-            cls,
-            attempt,
-            **_own(row),
-            row=row,
-            reason=Reason.maybe(attempt.reason),
-            attempt=attempt.number,
-            pools=Pool.all_of(row),
-            progress=Progress.of(attempt.progress) if attempt.progress else None,
-            ray_job_name=attempt.rayjob.name if attempt.rayjob else None,
-            teardown=Teardown.of(attempt.teardown),
-            log_archive=LogArchive.of(attempt.archive),
-            cancellation=Cancellation.of(attempt.cancellation) if attempt.cancellation else None,
-            clocks=[Clock.of(clock) for clock in attempt.clocks],
-            observation=Observation.of(attempt),
-            allowed_actions=_allowed(row),
-        )
+        return mirror(cls, row.attempt, row=row)
 
 
-def _own(row: domain.Job) -> dict[str, object]:
-    """Fields that belong to the job and not to its current attempt."""
-    spec = row.spec
-    return {
-        "id": strawberry.ID(row.id),
-        "name": spec.name,
-        "project": spec.project,
-        "fleet": spec.fleet,
-        "labels": [Label(key=label.key, value=label.value) for label in spec.labels],
-        "gpus": spec.gpus,
-        "priority": spec.priority,
-        "ended": row.ended,
-        "revision": row.revision,
-        "spec": JobSpec.of(spec),
-        "created_at": row.created_at,
-        "created_by": Actor.of(row.created_by),
-        "updated_at": row.updated_at,
-        "idempotency_key": row.idempotency_key,
+def _allowed(row: domain.Job, caller: Caller) -> list[Action]:
+    may = caller.permissions
+    cancels = Permission.CANCEL_JOBS in may and not row.decided and not row.attempt.cancellation
+    cancel = [Action.CANCEL] if cancels else []
+    retry = [Action.RETRY] if Permission.SUBMIT_JOBS in may and can_be_retried(row) else []
+    return [*cancel, *retry, Action.READ_LOGS, Action.DOWNLOAD]
+
+
+@strawberry.type(description="A job and its cursor.",  directives=[cost(0)])
+class JobEdge(Mirror):
+    cursor: str = strawberry.field(description="Cursor of this job.")
+    node: Job = strawberry.field(description="The job.")
+    made: ClassVar[Made] = {
+        "cursor": lambda this: row_cursor(this.mirrored[0]),
+        "node": lambda this: Job.of(this.mirrored[1]),
     }
 
 
-def _allowed(row: domain.Job) -> list[Action]:
-    cancel = [] if row.decided or row.attempt.cancellation else [Action.CANCEL]
-    return [*cancel, Action.READ_LOGS, Action.DOWNLOAD]
-
-
-@strawberry.type(description="A job and its cursor.")
-class JobEdge:
-    cursor: str = strawberry.field(description="Cursor of this job.")
-    node: Job = strawberry.field(description="The job.")
-
-
 @strawberry.type(description="A page of jobs.")
-class JobConnection:
+class JobConnection(Mirror):
     count: strawberry.Private[Callable[[], Awaitable[int]]]
     edges: list[JobEdge] = strawberry.field(description="The jobs with their cursors.")
     nodes: list[Job] = strawberry.field(description="The jobs alone.")
     page_info: PageInfo = strawberry.field(description="Where the page lies.")
 
-    @strawberry.field(description=("How many match in all, exact up to 10,000 and 10,000 beyond."))
+    @strawberry.field(description=("How many match in all, exact up to 10,000 and 10,000 beyond."),  directives=[cost(5)])
     async def total_count(self) -> int:
         return min(await self.count(), TOTAL_COUNT_MAX)
 
-    @strawberry.field(description="False when there are more than `totalCount` says.")
+    @strawberry.field(description="False when there are more than `totalCount` says.",  directives=[cost(5)])
     async def total_count_exact(self) -> bool:
         return await self.count() <= TOTAL_COUNT_MAX
+
+    made: ClassVar[Made] = {
+        "edges": lambda this: [mirror(JobEdge, row) for row in this.mirrored.rows],
+        "nodes": lambda this: [Job.of(row) for _, row in this.mirrored.rows],
+        "page_info": lambda this: page_info(this.mirrored),
+    }
+
+    @classmethod
+    def of(cls, page: Page[domain.Job], count: Callable[[], Awaitable[int]]) -> Self:
+        return mirror(cls, page, count=count)

@@ -27,7 +27,7 @@ async def log_page(
     source = await find_source(context, run, key)
     total = source.lines if source else 0
     first, last = _range(limit, after or 0, total if before is None else min(before - 1, total), page.last is not None)
-    lines = await read_lines(context, run, key, first, last)
+    lines = list(await context.loaders.log_lines.load(LogRange(run, key, first, last))) if first <= last else []
     return _connection(log, source, lines, plain=plain)
 
 

@@ -9,6 +9,7 @@ from strawberry import Info, argument
 
 from starforge.api import ids
 from starforge.api.context import of_info
+from starforge.api.directives import cost
 from starforge.api.enums import ArchiveState
 from starforge.api.interfaces import Node
 from starforge.api.links import link
@@ -70,7 +71,8 @@ class LogSource(Node):
         description=(
             "A link to download the whole text, or null before it is archived or if the caller may not; only in "
             "queries, never in subscriptions."
-        )
+        ),
+        directives=[cost(5)],
     )
     async def download(
         self,
@@ -91,7 +93,7 @@ class LogSource(Node):
         )
 
 
-@strawberry.type(description="A line of a log.")
+@strawberry.type(description="A line of a log.", directives=[cost(0)])
 class LogLine:
     number: int = strawberry.field(
         description=("Number within its source, from 1, without holes except where `gaps` says.")
@@ -109,7 +111,7 @@ class LogLine:
         return mirror(cls, row, text=ANSI.sub("", row.text) if plain else row.text, marks=list(row.marks))
 
 
-@strawberry.type(description="A line and its cursor.")
+@strawberry.type(description="A line and its cursor.", directives=[cost(0)])
 class LogLineEdge:
     cursor: str = strawberry.field(description=("Cursor of this line, also good as `after` of the log subscriptions."))
     node: LogLine = strawberry.field(description="The line.")

@@ -1,8 +1,12 @@
-"""Puts the transport together: GraphQL over HTTP and WebSocket at one address."""
+"""Puts the transport together: GraphQL over HTTP, event streams and WebSocket at one address."""
+
+from dataclasses import dataclass
+from typing import Any
 
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
-from starforge.api.transport.callers import Authenticate, CallerT, MakeContext
+from starforge.api.transport.callers import Callers, CallerT, MakeContext
+from starforge.api.transport.desk import Desk
 from starforge.api.transport.execution import Executor
 from starforge.api.transport.http import HttpEndpoint
 from starforge.api.transport.limits import TransportLimits
@@ -13,23 +17,31 @@ from starforge.api.transport.websocket import WebSocketEndpoint
 PATH = "/graphql"
 
 
-def graphql_routes(
+@dataclass(frozen=True)
+class GraphQL:
+    """`routes` at `PATH`; run `desk.connections.sweep()` beside them, as it keeps connections alive and ends them."""
+
+    routes: list[BaseRoute]
+    desk: Desk[Any]
+
+
+def graphql(
     schema: GatewaySchema,
+    callers: Callers[CallerT],
     *,
-    authenticate: Authenticate[CallerT],
     make_context: MakeContext[CallerT],
     limits: TransportLimits | None = None,
     mutations: RunningMutations | None = None,
+    shared: frozenset[str] = frozenset(),
     console: bool = True,
-) -> list[BaseRoute]:
-    """The routes of `PATH`.
-
-    `authenticate` is asked once per HTTP request and once per WebSocket; `make_context` once per operation. Give
-    `mutations` and drain it in the application's shutdown, so that none is cut off when the process ends. `console`
-    serves browsers a page to try things on.
+) -> GraphQL:
+    """`make_context` is called once per operation. Give `mutations` and drain it in the application's shutdown, so
+    that none is cut off when the process ends. `shared` names the subscriptions that tell of sources
+    (`transport/source.py`). `console` serves browsers a page to try things on.
     """
     bounds = limits or TransportLimits()
-    executor = Executor(schema, make_context=make_context, limits=bounds, mutations=mutations or RunningMutations())
-    http = HttpEndpoint(executor=executor, authenticate=authenticate, limits=bounds, console=console)
-    websocket = WebSocketEndpoint(executor=executor, authenticate=authenticate, limits=bounds)
-    return [Route(PATH, http), WebSocketRoute(PATH, websocket)]
+    running = mutations or RunningMutations()
+    executor = Executor(schema, callers, make_context=make_context, limits=bounds, mutations=running)
+    desk = Desk(executor, callers, bounds, shared=shared)
+    http, websocket = HttpEndpoint(desk, console=console), WebSocketEndpoint(desk)
+    return GraphQL([Route(PATH, http), WebSocketRoute(PATH, websocket)], desk)

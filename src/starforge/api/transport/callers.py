@@ -1,9 +1,11 @@
 """What the transport asks of whoever knows tokens, and what it tells whoever makes contexts."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+
+from starforge.api.transport.request import GraphQLRequest
 
 CallerT = TypeVar("CallerT")
 
@@ -16,22 +18,22 @@ class Credentials:
     example `Bearer …`; `client_host` is the address the connection comes from, none for a Unix socket.
     """
 
-    authorization: str | None
+    authorization: str | None = field(repr=False)
     client_host: str | None
 
 
 class Transport(StrEnum):
     HTTP = "http"
+    SSE = "sse"
     WEBSOCKET = "websocket"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Incoming(Generic[CallerT]):
-    """One operation's origin; header names are in lower case."""
+    """One operation's origin."""
 
     caller: CallerT
     transport: Transport
-    headers: Mapping[str, str]
 
 
 Authenticate = Callable[[Credentials], Awaitable[CallerT]]
@@ -39,6 +41,48 @@ Authenticate = Callable[[Credentials], Awaitable[CallerT]]
 
 MakeContext = Callable[[Incoming[CallerT]], Any]
 """Called once per operation, never shared between two."""
+
+CostTold = Mapping[str, int]
+"""`extensions.cost` of an answer."""
+
+
+def _itself(caller: Any) -> Hashable:
+    found: Hashable = caller
+    return found
+
+
+def _never(caller: Any) -> float | None:
+    return None
+
+
+async def _all(callers: Collection[Any]) -> Collection[Any]:
+    return callers
+
+
+def _free(caller: Any, points: int) -> CostTold | None:
+    return None
+
+
+def _as_it_is(request: GraphQLRequest) -> GraphQLRequest:
+    return request
+
+
+@dataclass(frozen=True)
+class Callers(Generic[CallerT]):
+    """What is to be known of callers.
+
+    `rights` are equal for two who are shown the same, `key` tells one from another, `expires_at` is when they are no
+    longer who they are (seconds since the epoch), and `still_valid` gives those of many who still are. `charge` takes
+    the points that an operation costs, or raises. `resolve` puts the document in for its id, or raises.
+    """
+
+    authenticate: Authenticate[CallerT]
+    rights: Callable[[CallerT], Hashable] = _itself
+    key: Callable[[CallerT], Hashable] = _itself
+    expires_at: Callable[[CallerT], float | None] = _never
+    still_valid: Callable[[Collection[CallerT]], Awaitable[Collection[CallerT]]] = _all
+    charge: Callable[[CallerT, int], CostTold | None] = _free
+    resolve: Callable[[GraphQLRequest], GraphQLRequest] = _as_it_is
 
 
 @runtime_checkable

@@ -50,6 +50,12 @@ class RequestRefused(Exception):
             refused.headers["retry-after"] = str(math.ceil(retry_after))
         return refused
 
+    def again(self) -> "RequestRefused":
+        """The same refusal without where it was raised, whose frames hold on to all that they worked with."""
+        refused = RequestRefused(self.code, status=self.status, headers=self.headers)
+        refused.args, refused.errors = self.args, self.errors
+        return refused
+
     def body(self) -> dict[str, Any]:
         return {"errors": self.errors}
 

@@ -10,22 +10,26 @@ from graphql import GraphQLError, OperationType
 from strawberry import Schema
 from strawberry.types.execution import ExecutionResult, PreExecutionError
 
-from starforge.api.transport.callers import CallerT, Incoming, MakeContext, RenewedPerEvent
+from starforge.api.transport.callers import Callers, CallerT, CostTold, Incoming, MakeContext, RenewedPerEvent
 from starforge.api.transport.codes import ErrorCode
 from starforge.api.transport.documents import Document, Documents
+from starforge.api.transport.encoding import encode_json
 from starforge.api.transport.errors import RequestRefused, describe
 from starforge.api.transport.limits import TransportLimits
 from starforge.api.transport.mutations import RunningMutations
 from starforge.api.transport.request import GraphQLRequest
+from starforge.api.transport.source import Source, TellsSource
+from starforge.domain.errors import StarForgeError
 
 
 @dataclass(frozen=True)
-class Operation:
-    """What a request asks for, once its document is known to be valid."""
+class Prepared:
+    """What a request asks for, once its document is known to be valid and its cost is paid."""
 
     request: GraphQLRequest
     document: Document
     kind: OperationType
+    cost: CostTold | None = None
 
     def arguments(self) -> dict[str, Any]:
         return {
@@ -40,34 +44,49 @@ class Executor(Generic[CallerT]):
     def __init__(
         self,
         schema: Schema,
+        callers: Callers[CallerT],
         *,
         make_context: MakeContext[CallerT],
         limits: TransportLimits,
         mutations: RunningMutations,
     ) -> None:
         self._schema = schema
+        self._callers = callers
         self._make_context = make_context
         self._limits = limits
         self._mutations = mutations
         self._documents = Documents(schema, limits)
 
-    async def prepare(self, request: GraphQLRequest) -> Operation:
+    async def prepare(self, request: GraphQLRequest, caller: CallerT) -> Prepared:
         """Raises RequestRefused."""
-        document = await self._documents.prepare(request.query)
-        return Operation(request, document, document.kind(request.operation_name))
+        try:
+            request = self._callers.resolve(request)
+            document = await self._documents.prepare(request.query)
+            kind = document.kind(request.operation_name)
+            points = document.bounded_cost(request.operation_name, request.variables)
+            return Prepared(request, document, kind, self._callers.charge(caller, points))
+        except StarForgeError as error:
+            raise RequestRefused.because_of(error) from error
 
-    async def answer(self, operation: Operation, incoming: Incoming[CallerT]) -> dict[str, Any]:
-        """A response with `data`, of a query or mutation. Raises RequestRefused if it could not be run."""
+    async def answer(self, operation: Prepared, incoming: Incoming[CallerT]) -> bytes:
+        """A response with `data`, of a query or mutation, as JSON. Raises RequestRefused if it could not be run."""
         work = self._execute(operation, incoming)
         if operation.kind is OperationType.MUTATION:
             work = self._mutations.run(work)
         try:
             async with asyncio.timeout(self._limits.execution_timeout_s):
-                return await work
+                response = await work
         except TimeoutError as error:
             raise _timed_out(operation.kind, self._limits.execution_timeout_s) from error
+        extensions = {**operation.document.text.extensions, **({"cost": operation.cost} if operation.cost else {})}
+        if extensions:
+            response["extensions"] = response.get("extensions", {}) | extensions
+        try:
+            return encode_json(response).encode()
+        except (TypeError, ValueError) as error:
+            raise RequestRefused.because_of(error) from error
 
-    async def _execute(self, operation: Operation, incoming: Incoming[CallerT]) -> dict[str, Any]:
+    async def _execute(self, operation: Prepared, incoming: Incoming[CallerT]) -> dict[str, Any]:
         try:
             context = self._make_context(incoming)
             result = await self._schema.execute(**operation.arguments(), context_value=context)
@@ -75,10 +94,14 @@ class Executor(Generic[CallerT]):
             raise RequestRefused.because_of(error) from error
         return _response(result)
 
-    async def stream(self, operation: Operation, incoming: Incoming[CallerT]) -> AsyncGenerator[dict[str, Any], None]:
+    async def stream(
+        self, operation: Prepared, incoming: Incoming[CallerT], source: Source
+    ) -> AsyncGenerator[dict[str, Any], None]:
         """A response per event of a subscription. Raises RequestRefused where the subscription ends with an error."""
         try:
             context = self._make_context(incoming)
+            if isinstance(context, TellsSource):
+                context.source = source
             results = await self._schema.stream(**operation.arguments(), context_value=context)
             async with aclosing(results):
                 _renew(context)

@@ -5,41 +5,40 @@ has the status of its code; to a client that takes `application/json` only, whic
 its request was well formed.
 """
 
+from dataclasses import dataclass
 from typing import Generic
 
 from graphql import OperationType
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from starforge.api.transport.body import read_get, read_post
-from starforge.api.transport.callers import Authenticate, CallerT, Credentials, Incoming, Transport
+from starforge.api.transport.callers import CallerT, Credentials, Incoming, Transport
 from starforge.api.transport.codes import REQUEST_ERRORS, ErrorCode
+from starforge.api.transport.desk import Desk
 from starforge.api.transport.encoding import encode_json
 from starforge.api.transport.errors import RequestRefused
-from starforge.api.transport.execution import Executor, Operation
+from starforge.api.transport.execution import Prepared
 from starforge.api.transport.graphiql import console_page
 from starforge.api.transport.identify import identify
-from starforge.api.transport.limits import TransportLimits
-from starforge.api.transport.negotiation import MediaType, negotiate, prefers_page
+from starforge.api.transport.negotiation import MediaType, negotiate, prefers_page, wants_events
+from starforge.api.transport.sse import EventStream
 
 METHODS = "GET, POST"
+
+
+@dataclass(frozen=True)
+class _Asked(Generic[CallerT]):
+    caller: CallerT
+    operation: Prepared
 
 
 class HttpEndpoint(Generic[CallerT]):
     """An ASGI application for the HTTP scope."""
 
-    def __init__(
-        self,
-        *,
-        executor: Executor[CallerT],
-        authenticate: Authenticate[CallerT],
-        limits: TransportLimits,
-        console: bool,
-    ) -> None:
-        self._executor = executor
-        self._authenticate = authenticate
-        self._limits = limits
+    def __init__(self, desk: Desk[CallerT], *, console: bool) -> None:
+        self._desk = desk
         self._console = console
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -47,10 +46,12 @@ class HttpEndpoint(Generic[CallerT]):
         response = await self._respond(request)
         await response(scope, receive, send)
 
-    async def _respond(self, request: Request) -> Response:
+    async def _respond(self, request: Request) -> ASGIApp:
         accept = request.headers.get("accept")
         if self._console and request.method == "GET" and prefers_page(accept):
             return console_page(request.url.netloc)
+        if wants_events(accept):
+            return await self._stream(request)
         media = negotiate(accept)
         try:
             if media is None:
@@ -59,29 +60,42 @@ class HttpEndpoint(Generic[CallerT]):
         except Exception as error:  # noqa: BLE001  because_of logs what is not meant for the client
             return _refusal(RequestRefused.because_of(error), media or MediaType.JSON)
 
-    async def _answer(self, request: Request) -> str:
+    async def _answer(self, request: Request) -> bytes:
+        asked = await self._asked(request)
+        if asked.operation.kind is OperationType.SUBSCRIPTION:
+            sentence = "A subscription needs `Accept: text/event-stream`, or a WebSocket (graphql-transport-ws)."
+            raise RequestRefused(ErrorCode.BAD_REQUEST, sentence)
+        with self._desk.in_flight():
+            return await self._desk.executor.answer(asked.operation, Incoming(asked.caller, Transport.HTTP))
+
+    async def _stream(self, request: Request) -> ASGIApp:
+        """What was refused because of the document comes as an event, as graphql-sse has it; the rest by status."""
+        try:
+            asked = await self._asked(request)
+        except RequestRefused as refused:
+            if refused.code in REQUEST_ERRORS:
+                return EventStream.refusal(refused)
+            return _refusal(refused, MediaType.JSON)
+        except Exception as error:  # noqa: BLE001  because_of logs what is not meant for the client
+            return _refusal(RequestRefused.because_of(error), MediaType.JSON)
+        return EventStream(self._desk, asked.operation, Incoming(asked.caller, Transport.SSE))
+
+    async def _asked(self, request: Request) -> _Asked[CallerT]:
         if request.method not in METHODS.split(", "):
             raise _wrong_method(f"{request.method} is not for GraphQL: use POST, or GET for a query.", allow=METHODS)
         caller = await self._caller(request)
         is_get = request.method == "GET"
-        asked = read_get(request) if is_get else await read_post(request, self._limits)
-        operation = await self._executor.prepare(asked)
-        _demand_runnable(operation, is_get=is_get)
-        incoming = Incoming(caller, Transport.HTTP, dict(request.headers))
-        return encode_json(await self._executor.answer(operation, incoming))
+        read = read_get(request) if is_get else await read_post(request, self._desk.limits)
+        operation = await self._desk.executor.prepare(read, caller)
+        if operation.kind is OperationType.MUTATION and is_get:
+            raise _wrong_method("A GET runs queries only: send a mutation by POST.", allow="POST")
+        return _Asked(caller, operation)
 
     async def _caller(self, request: Request) -> CallerT:
         host = request.client.host if request.client else None
         credentials = Credentials(request.headers.get("authorization"), host)
-        return await identify(self._authenticate, credentials, timeout_s=self._limits.authentication_timeout_s)
-
-
-def _demand_runnable(operation: Operation, *, is_get: bool) -> None:
-    if operation.kind is OperationType.SUBSCRIPTION:
-        sentence = "A subscription needs a WebSocket at this address, with the subprotocol graphql-transport-ws."
-        raise RequestRefused(ErrorCode.BAD_REQUEST, sentence)
-    if operation.kind is OperationType.MUTATION and is_get:
-        raise _wrong_method("A GET runs queries only: send a mutation by POST.", allow="POST")
+        timeout_s = self._desk.limits.authentication_timeout_s
+        return await identify(self._desk.callers.authenticate, credentials, timeout_s=timeout_s)
 
 
 def _wrong_method(sentence: str, *, allow: str) -> RequestRefused:
@@ -89,7 +103,9 @@ def _wrong_method(sentence: str, *, allow: str) -> RequestRefused:
 
 
 def _not_acceptable() -> RequestRefused:
-    sentence = f"Accept {MediaType.GRAPHQL} or {MediaType.JSON}: there is nothing else."
+    sentence = (
+        f"Accept {MediaType.GRAPHQL}, {MediaType.JSON} or, for a stream, text/event-stream: there is nothing else."
+    )
     return RequestRefused(ErrorCode.BAD_REQUEST, sentence, status=406)
 
 
@@ -102,6 +118,6 @@ def _refusal(refused: RequestRefused, media: MediaType) -> Response:
     return response
 
 
-def _reply(status: int, body: str, media: MediaType) -> Response:
+def _reply(status: int, body: bytes | str, media: MediaType) -> Response:
     headers = {"content-type": f"{media}; charset=utf-8", "cache-control": "no-store", "vary": "accept"}
     return Response(body, status, headers)

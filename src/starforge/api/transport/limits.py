@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from starforge.api.transport.frames import AbortableProtocol, FrameProtocol
+
 KIB = 1024
 MIB = 1024 * KIB
 
@@ -27,7 +29,13 @@ class TransportLimits:
     """Counted where a fragment is spread, so a fragment used twice counts twice."""
     document_fields: int = 5_000
     """Fields after fragments are spread out."""
+    document_cost: int = 10_000
+    """Points by the schema's note on cost, with the variables it comes with. Our dashboards need up to 2,541."""
     cached_documents: int = 512
+    cached_tokens: int = 100_000
+    """Of all cached documents together; they take about 430 bytes each."""
+    waiting_documents: int = 64
+    """Different new texts that wait to be checked, which takes up to a tenth of a second each."""
 
     init_timeout_s: float = 5
     frame_bytes_before_init: int = 64 * KIB
@@ -35,11 +43,25 @@ class TransportLimits:
     ping_interval_s: float = 12
     pong_timeout_s: float = 12
     send_timeout_s: float = 10
-    """For one frame to leave; a peer that reads slower is closed as slow."""
+    """For what waits to leave to have left; a peer that reads slower is closed as slow."""
+    heartbeat_s: float = 12
+    """Between comments in an event stream that is quiet."""
     operations_per_connection: int = 100
+    subscriptions_per_connection: int = 100
+    connections: int = 12_000
+    """WebSockets and event streams of one gateway."""
+    connections_per_caller: int = 1_000
+    in_flight_requests: int = 256
+    """Queries and mutations that run at the same time in one gateway."""
 
 
 def uvicorn_options(limits: TransportLimits) -> dict[str, object]:
     """What uvicorn has to be started with: its own limits would be wider, and its own ping closes with a code (1011)
     after which clients do not come back."""
-    return {"ws_max_size": limits.frame_bytes, "ws_ping_interval": None, "ws_per_message_deflate": False}
+    return {
+        "http": AbortableProtocol,
+        "ws": FrameProtocol,
+        "ws_max_size": limits.frame_bytes,
+        "ws_ping_interval": None,
+        "ws_per_message_deflate": False,
+    }

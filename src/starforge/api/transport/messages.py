@@ -14,10 +14,11 @@ MAX_ID_LENGTH = 256
 
 
 class CloseCode(IntEnum):
-    """Clients come back after FORBIDDEN, INIT_TIMEOUT, TERMINATED and TRY_AGAIN_LATER, and stop for good after the
-    rest; 1012, with which uvicorn closes for a deploy, is one to come back after."""
+    """Clients come back after SERVICE_RESTART, TRY_AGAIN_LATER, FORBIDDEN, INIT_TIMEOUT and TERMINATED, and stop for
+    good after the rest."""
 
     TOO_BIG = 1009
+    SERVICE_RESTART = 1012
     TRY_AGAIN_LATER = 1013
     BAD_MESSAGE = 4400
     UNAUTHORIZED = 4401
@@ -124,9 +125,9 @@ def pong(payload: Mapping[str, Any] | None) -> str:
     return encode_json({"type": "pong"} if payload is None else {"type": "pong", "payload": payload})
 
 
-def next_result(operation_id: str, response: Mapping[str, Any]) -> str:
-    """Raises ValueError or TypeError if the response has what JSON can't carry."""
-    return encode_json({"id": operation_id, "type": "next", "payload": response})
+def next_prefix(operation_id: str) -> bytes:
+    """What comes before the payload of a result; a closing brace comes after it."""
+    return f'{{"id":{encode_json(operation_id)},"type":"next","payload":'.encode()
 
 
 def error(operation_id: str, errors: object) -> str:

@@ -12,6 +12,7 @@ class MediaType(StrEnum):
 
 
 HTML = "text/html"
+EVENTS = "text/event-stream"
 _WILDCARDS = ("application/*", "*/*")
 
 
@@ -31,6 +32,12 @@ def prefers_page(accept: str | None) -> bool:
     """True for a browser that was given our address: it names HTML and ranks no type of ours above it."""
     wanted = _qualities(accept or "")
     return wanted.get(HTML, 0.0) > max(wanted.get(media, 0.0) for media in MediaType)
+
+
+def wants_events(accept: str | None) -> bool:
+    """True for a client of graphql-sse: it names event streams and ranks no type of ours above them."""
+    wanted = _qualities(accept or "")
+    return wanted.get(EVENTS, 0.0) > 0 and wanted[EVENTS] >= max(wanted.get(media, 0.0) for media in MediaType)
 
 
 def _qualities(accept: str) -> Mapping[str, float]:

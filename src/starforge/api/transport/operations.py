@@ -1,102 +1,63 @@
-"""The operations of one WebSocket connection."""
+"""One operation of a WebSocket connection: where its results go."""
 
 import asyncio
-from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Generic
-
-from graphql import OperationType
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from starforge.api.transport import messages
-from starforge.api.transport.callers import CallerT, Incoming
-from starforge.api.transport.codes import ErrorCode
 from starforge.api.transport.errors import RequestRefused
-from starforge.api.transport.execution import Executor, Operation
-from starforge.api.transport.messages import Subscribe
-from starforge.api.transport.peer import Peer
+from starforge.api.transport.following import Following
+from starforge.api.transport.frames import text_frame
+from starforge.api.transport.source import Joint
+
+if TYPE_CHECKING:
+    from starforge.api.transport.connection import Connection
 
 
-class IdInUse(Exception):
-    """An operation with this id has not ended yet."""
+class Operation:
+    """A `Place`: `next` writes a frame at once, so that nothing can come between a client's `complete` and it."""
 
+    __slots__ = ("_connection", "_prefix", "following", "id", "is_mutation", "is_subscription", "task")
 
-@dataclass(eq=False)
-class _Running:
-    id: str
-    is_wanted: bool = True
-    """False as soon as nothing may be sent for it any more."""
-    is_mutation: bool = False
+    def __init__(self, operation_id: str, connection: "Connection[Any]") -> None:
+        self.id = operation_id
+        self._connection: Connection[Any] | None = connection
+        self._prefix = messages.next_prefix(operation_id)
+        self.task: asyncio.Task[None] | None = None
+        self.following: Following | None = None
+        self.is_mutation = False
+        self.is_subscription = False
 
+    @property
+    def blocked(self) -> bool:
+        return self._connection is not None and self._connection.blocked
 
-class Operations(Generic[CallerT]):
-    def __init__(self, executor: Executor[CallerT], peer: Peer, *, most: int) -> None:
-        self._executor = executor
-        self._peer = peer
-        self._most = most
-        self._by_id: dict[str, _Running] = {}
-        self._tasks: dict[_Running, asyncio.Task[None]] = {}
+    def next(self, payload: bytes) -> None:
+        if self._connection is not None:
+            self._connection.write(text_frame(self._prefix, payload, b"}"))
 
-    async def start(self, message: Subscribe, incoming: Incoming[CallerT]) -> None:
-        """Returns when it is started. Raises IdInUse."""
-        if message.id in self._by_id:
-            raise IdInUse(message.id)
-        if len(self._tasks) >= self._most:
-            await self._peer.send(messages.error(message.id, self._too_many().errors))
+    async def room(self) -> None:
+        if self._connection is not None:
+            await self._connection.room()
+
+    def fell_behind(self, joint: Joint) -> None:
+        if self._connection is not None and self.following is not None:
+            self._connection.start(self, partial(self.following.catch_up, joint))
+
+    def ended(self, refused: RequestRefused | None) -> None:
+        """The last word, unless the client has had it."""
+        connection = self._connection
+        if connection is None:
             return
-        running = self._by_id[message.id] = _Running(message.id)
-        task = self._tasks[running] = asyncio.create_task(self._run(running, message, incoming))
-        task.add_done_callback(lambda _: self._forget(running))
+        self.release()
+        last = messages.complete(self.id) if refused is None else messages.error(self.id, refused.errors)
+        connection.write(text_frame(last.encode()))
+        connection.forget(self)
 
-    def _too_many(self) -> RequestRefused:
-        sentence = f"{self._most} operations run on this connection, the most it may have: end one or open another."
-        return RequestRefused(ErrorCode.TOO_MANY_SUBSCRIPTIONS, sentence)
-
-    def stop(self, operation_id: str) -> None:
-        """Does nothing for an id that is not running: its end and the client's wish may have crossed."""
-        if running := self._by_id.get(operation_id):
-            self._drop(running)
-
-    async def end(self) -> None:
-        """Ends all, and returns when they have: generators are closed, mutations are done or out of time."""
-        for running in list(self._tasks):
-            self._drop(running)
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-
-    def _drop(self, running: _Running) -> None:
-        self._release(running)
-        if not running.is_mutation:
-            self._tasks[running].cancel()
-
-    def _release(self, running: _Running) -> bool:
-        """Frees the id. False if that was done before, and so nothing may be sent for it any more."""
-        was_wanted, running.is_wanted = running.is_wanted, False
-        if self._by_id.get(running.id) is running:
-            del self._by_id[running.id]
-        return was_wanted
-
-    def _forget(self, running: _Running) -> None:
-        self._release(running)
-        del self._tasks[running]
-
-    async def _run(self, running: _Running, message: Subscribe, incoming: Incoming[CallerT]) -> None:
-        try:
-            operation = await self._executor.prepare(message.request)
-            running.is_mutation = operation.kind is OperationType.MUTATION
-            await self._send_results(running, operation, incoming)
-            last = messages.complete(running.id)
-        except Exception as error:  # noqa: BLE001  because_of logs what is not meant for the client
-            last = messages.error(running.id, RequestRefused.because_of(error).errors)
-        await self._peer.send(last, claim=lambda: self._release(running))
-
-    async def _send_results(self, running: _Running, operation: Operation, incoming: Incoming[CallerT]) -> None:
-        if operation.kind is not OperationType.SUBSCRIPTION:
-            response = await self._executor.answer(operation, incoming)
-            await self._send(running, messages.next_result(running.id, response))
-            return
-        async with aclosing(self._executor.stream(operation, incoming)) as responses:
-            async for response in responses:
-                await self._send(running, messages.next_result(running.id, response))
-                await asyncio.sleep(0)  # a generator that never waits must not keep the others from running
-
-    async def _send(self, running: _Running, frame: str) -> None:
-        await self._peer.send(frame, claim=lambda: running.is_wanted)
+    def release(self) -> None:
+        """Nothing is sent for it any more; what it did goes on only if it is a mutation."""
+        self._connection = None
+        if self.following is not None:
+            self.following.end()
+        if self.task is not None and not self.is_mutation and self.task is not asyncio.current_task():
+            self.task.cancel()

@@ -23,7 +23,7 @@ _SENTENCES = {
 def run(job_id: str, *, note: str | None, grace: int | None, wait: bool, as_json: bool) -> ExitCode:
     with Gateway.from_settings(os.environ) as gateway:
         answer = gateway.ask(CANCEL_JOB, id=job_id, note=note, graceSeconds=grace)["cancelJob"]
-        _refuse(job_id, answer)
+        refuse(job_id, answer)
         if not as_json:
             sentence = _SENTENCES[answer["status"]].format(id=job_id, state=answer["job"]["state"])
             out_console().print(sentence, soft_wrap=True)
@@ -36,7 +36,8 @@ def run(job_id: str, *, note: str | None, grace: int | None, wait: bool, as_json
     return ExitCode.SUCCEEDED
 
 
-def _refuse(job_id: str, answer: Json) -> None:
+def refuse(job_id: str, answer: Json) -> None:
+    """Raises what a payload about one job has to be put right, if anything."""
     errors = answer["userErrors"]
     if any(error["code"] == "NOT_FOUND" for error in errors):
         raise no_job(job_id)

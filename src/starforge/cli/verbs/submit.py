@@ -29,14 +29,14 @@ def run(directory: Path, *, follow: bool, idempotency_key: str | None, as_json: 
         try:
             done = submit(gateway, directory, console=err, idempotency_key=idempotency_key)
         except (SpecFileRefused, SubmitRefused) as refused:
-            return _refused(refused.problems, refused.file, err, as_json=as_json)
+            return tell_refused(refused.problems, refused.file, err, as_json=as_json)
         except CodeRefused as refused:
-            return _refused(refused.problems, SpecFile(), err, as_json=as_json)
+            return tell_refused(refused.problems, SpecFile(), err, as_json=as_json)
         if as_json:
             print_json(_submitted(done, follow=follow), indent=None if follow else 2)
         else:
             out_console().print(_sentence(done), soft_wrap=True)
-        return _follow(gateway, done.job["id"], as_json=as_json) if follow else ExitCode.SUCCEEDED
+        return follow_to_its_end(gateway, done.job["id"], as_json=as_json) if follow else ExitCode.SUCCEEDED
 
 
 def screen_for(console: Console, *, as_json: bool) -> Screen:
@@ -45,7 +45,8 @@ def screen_for(console: Console, *, as_json: bool) -> Screen:
     return LiveScreen(console) if console.is_terminal else PlainScreen()
 
 
-def _follow(gateway: Gateway, job_id: str, *, as_json: bool) -> ExitCode:
+def follow_to_its_end(gateway: Gateway, job_id: str, *, as_json: bool) -> ExitCode:
+    """Shows a job until it has ended; the exit code of its outcome."""
     try:
         with screen_for(out_console(), as_json=as_json) as screen:
             job = asyncio.run(follow_job(gateway, job_id, screen))
@@ -78,7 +79,8 @@ def _submitted(done: Submitted, *, follow: bool) -> Json:
     }
 
 
-def _refused(problems: Sequence[Problem], file: SpecFile, err: Console, *, as_json: bool) -> ExitCode:
+def tell_refused(problems: Sequence[Problem], file: SpecFile, err: Console, *, as_json: bool) -> ExitCode:
+    """Tells why something is not submitted, with the lines of its file."""
     if as_json:
         print_json({"status": "REFUSED", "userErrors": [_user_error(problem, file) for problem in problems]})
     if len(problems) == 1 and not problems[0].field:

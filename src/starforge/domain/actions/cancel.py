@@ -8,7 +8,7 @@ from starforge.domain.actions.apply import apply, command, guarded, load
 from starforge.domain.changes import Changes, Lease
 from starforge.domain.errors import Problem, WrongState
 from starforge.domain.job import PLATFORM, Actor, Cancellation, Ending, Job, JobOutcome, JobState, finish
-from starforge.domain.names import JobId
+from starforge.domain.names import JobId, RunKey
 from starforge.domain.ports import Ports, StopAnswer
 from starforge.domain.reason import Reason, ReasonCode, reason
 from starforge.domain.spec_rules import storable
@@ -20,6 +20,7 @@ class CancelStatus(StrEnum):
     REQUESTED = "REQUESTED"
     ALREADY_REQUESTED = "ALREADY_REQUESTED"
     ALREADY_ENDED = "ALREADY_ENDED"
+    WOULD_CANCEL = "WOULD_CANCEL"
     REFUSED = "REFUSED"
 
 
@@ -35,42 +36,58 @@ class Wish:
 
 def cancel(ports: Ports, job: JobId, wish: Wish) -> tuple[CancelStatus, Job]:
     """Ask for a job to end; NotFound if there is none, WrongState if another attempt is meant. Safe to repeat."""
-    _check(wish)
+    check(wish)
     answers: list[CancelStatus] = []
 
     def decide(found: Job) -> Changes | None:
-        status = _status(found, wish)
+        _demand_attempt(found, wish)
+        status = status_of(found)
         answers.append(status)
-        return _requested(ports, found, wish) if status is CancelStatus.REQUESTED else None
+        if status is not CancelStatus.REQUESTED:
+            return None
+        changes = Changes()
+        request(ports, changes, found, wish)
+        return changes
 
     after = guarded(ports, job, decide)
     return answers[-1], after
 
 
-def _check(wish: Wish) -> None:
-    problems = []
+def check(wish: Wish) -> None:
+    """UserMistake with every problem of its grace and note."""
+    problems = note_problems(wish.note)
     if wish.grace_s is not None and not 0 <= wish.grace_s <= 3600:
         problems.append(Problem("OUT_OF_RANGE", ("graceSeconds",), "graceSeconds must be 0 to 3,600."))
-    if wish.note is not None and len(wish.note) > 500:
-        problems.append(Problem("TOO_LARGE", ("note",), "A note has at most 500 characters."))
-    if not storable(wish.note or ""):
-        problems.append(Problem("INVALID", ("note",), "A note can't hold a NUL or half a character."))
     if problems:
         raise WrongState(problems)
 
 
-def _status(job: Job, wish: Wish) -> CancelStatus:
+def note_problems(note: str | None) -> list[Problem]:
+    """What is wrong with a note for the timeline."""
+    problems = []
+    if note is not None and len(note) > 500:
+        problems.append(Problem("TOO_LARGE", ("note",), "A note has at most 500 characters."))
+    if not storable(note or ""):
+        problems.append(Problem("INVALID", ("note",), "A note can't hold a NUL or half a character."))
+    return problems
+
+
+def _demand_attempt(job: Job, wish: Wish) -> None:
     if wish.attempt not in (None, job.attempt.number):
         message = f"Attempt {wish.attempt} is not the current one: that is {job.attempt.number}."
         raise WrongState([Problem("WRONG_STATE", ("attempt",), message)])
+
+
+def status_of(job: Job) -> CancelStatus:
+    """What becomes of a wish to cancel a job that is like this."""
     if job.decided or job.ended:
         return CancelStatus.ALREADY_ENDED
     return CancelStatus.ALREADY_REQUESTED if job.attempt.cancellation else CancelStatus.REQUESTED
 
 
-def _requested(ports: Ports, job: Job, wish: Wish) -> Changes:
+def request(ports: Ports, changes: Changes, job: Job, wish: Wish) -> None:
+    """Add to `changes` that somebody wants the job to end."""
     at = ports.now()
-    changes = Changes()
     said = f": {wish.note}" if wish.note else "."
     detail = ActionRequested(Action.CANCEL, wish.by, wish.note)
     message = f"{wish.by.name} asked for it to end{said}"
@@ -78,7 +95,6 @@ def _requested(ports: Ports, job: Job, wish: Wish) -> Changes:
     runs = job.state is JobState.RUNNING
     write(changes, job, _ending(job, wish, at) if runs else _at_once(job, wish, at), at, ports.random)
     changes.commands.append(command(ports, CommandKind.CANCEL if runs else CommandKind.ARCHIVE, job))
-    return changes
 
 
 def _why(wish: Wish, at: datetime) -> Reason:
@@ -109,16 +125,16 @@ def stop(ports: Ports, lease: Lease) -> None:
     answer = ports.fleet.stop(job.run, grace_s=grace_s)
     if answer is StopAnswer.ASKED:
         return apply(ports, Changes(done=True), lease)
-    end_now(ports, job.id, "Nobody could be asked to stop the command, so it is removed at once.")
+    end_now(ports, job.run, "Nobody could be asked to stop the command, so it is removed at once.")
     apply(ports, Changes(done=True), lease)
 
 
-def end_now(ports: Ports, job: JobId, said: str | None = None) -> None:
+def end_now(ports: Ports, run: RunKey, said: str | None = None) -> None:
     """End an attempt that has an ending, whether its command has stopped or not; `said` goes into its timeline."""
 
     def decide(found: Job) -> Changes | None:
         ending = found.attempt.ending
-        if ending is None or found.decided:
+        if ending is None or found.decided or found.run != run:
             return None
         at = ports.now()
         changes = Changes()
@@ -129,4 +145,4 @@ def end_now(ports: Ports, job: JobId, said: str | None = None) -> None:
         changes.commands.append(command(ports, CommandKind.ARCHIVE, found))
         return changes
 
-    guarded(ports, job, decide)
+    guarded(ports, run.job, decide)

@@ -50,7 +50,7 @@ def enforce(ports: Ports, job: JobId, *, ask: bool = True) -> bool:
     """
     found = load(ports, job)
     if found.attempt.ending and found.attempt.ending.grace_until <= ports.now():
-        end_now(ports, job)
+        end_now(ports, found.run)
         return True
     if not _is_over(found, ports.now()):
         return True

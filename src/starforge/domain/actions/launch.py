@@ -90,7 +90,7 @@ def _launched(ports: Ports, job: JobId, identity: RunIdentity, lease: Lease) -> 
     def decide(found: Job) -> Changes:
         at = ports.now()
         changes = Changes(done=True)
-        if not found.decided:
+        if not found.decided and found.run == lease.command.run:
             known = found.with_attempt(replace(found.attempt, run=identity))
             write(changes, found, advance(known, JobState.PENDING, at), at, ports.random)
         return changes

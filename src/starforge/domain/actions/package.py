@@ -19,17 +19,20 @@ from starforge.domain.timeline import CommandKind
 def package(ports: Ports, lease: Lease) -> None:
     """PACKAGE: from SUBMITTED over PACKAGING to LAUNCHING; CAPSULE_INVALID if the code can't be taken."""
     job = load(ports, lease.command.run.job)
-    if job.state is JobState.SUBMITTED:
+    if job.state is JobState.SUBMITTED and job.run == lease.command.run:
         job = _begin(ports, job)
     if job.state is not JobState.PACKAGING or job.run != lease.command.run:
         return apply(ports, Changes(done=True), lease)
+    kept = _kept_capsule(ports, job)
+    if kept:
+        return _finish(ports, job, kept, lease)
     try:
         with ports.scratch() as scratch:
             code = _code(ports, job, scratch)
             record = _stored_capsule(ports, job, code, scratch)
     except CodeRefused as refused:
         return _refuse(ports, job, refused, lease)
-    _finish(ports, job, code, record, lease)
+    _finish(ports, job, record, lease)
 
 
 def _begin(ports: Ports, job: Job) -> Job:
@@ -38,6 +41,12 @@ def _begin(ports: Ports, job: Job) -> Job:
     write(changes, job, move(job, JobState.PACKAGING, at), at, ports.random)
     apply(ports, changes)
     return load(ports, job.id)
+
+
+def _kept_capsule(ports: Ports, job: Job) -> CapsuleRecord | None:
+    """The Capsule of an earlier attempt, if it is there still: the next one runs the very same."""
+    record = ports.store.capsules([job.capsule]).get(job.capsule) if job.capsule else None
+    return record if record and ports.objects.size(capsule_key(record.digest)) == record.bytes else None
 
 
 def _code(ports: Ports, job: Job, scratch: Path) -> PackedCode:
@@ -122,12 +131,12 @@ def _record(ports: Ports, code: PackedCode, capsule: PackedCapsule, size: int, s
     )
 
 
-def _finish(ports: Ports, job: Job, code: PackedCode, record: CapsuleRecord, lease: Lease) -> None:
+def _finish(ports: Ports, job: Job, record: CapsuleRecord, lease: Lease) -> None:
     at = ports.now()
     changes = Changes(done=True)
     changes.capsules.append(record)
     changes.drop_inline.append(job.id)
-    after = replace(move(job, JobState.LAUNCHING, at), code=code.digest, capsule=record.digest)
+    after = replace(move(job, JobState.LAUNCHING, at), code=record.code, capsule=record.digest)
     write(changes, job, after, at, ports.random)
     changes.commands.append(command(ports, CommandKind.LAUNCH, job))
     apply(ports, changes, lease)

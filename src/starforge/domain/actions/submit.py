@@ -1,6 +1,6 @@
 """submitJob: one transaction with the job, its first command and its first events; needs nothing but the database."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -13,7 +13,7 @@ from starforge.domain.job import Actor, Job, new_attempt
 from starforge.domain.jobspec import body_sha256
 from starforge.domain.names import Digest, job_id
 from starforge.domain.ports import Ports
-from starforge.domain.spec import JobSpec, SpecDraft
+from starforge.domain.spec import FleetDefaults, JobSpec, SpecDraft
 from starforge.domain.spec_rules import freeze
 from starforge.domain.telling import write
 from starforge.domain.timeline import Action, ActionRequested, CommandKind, Entry, Severity
@@ -25,6 +25,7 @@ class SubmitStatus(StrEnum):
     CREATED = "CREATED"
     REPLAYED = "REPLAYED"
     REFUSED = "REFUSED"
+    NOT_DONE = "NOT_DONE"
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,15 @@ class Submission:
 
 
 @dataclass(frozen=True)
+class Checked:
+    """A submission that can run; `body` is what an idempotency key is compared by."""
+
+    what: Submission
+    spec: JobSpec
+    body: str
+
+
+@dataclass(frozen=True)
 class Submitted:
     status: SubmitStatus
     job: Job
@@ -44,33 +54,38 @@ class Submitted:
 
 def submit(ports: Ports, what: Submission, by: Actor) -> Submitted:
     """Store a job and its first command; UserMistake with every problem if it can't run, Conflict for a reused key."""
-    spec = _checked(ports, what)
-    body = body_sha256(what.draft, _code_identity(what.code))
-    replayed = _replayed(ports, what, spec, body)
+    one = checked(what, ports.fleet.defaults(), _known(ports, what.code))
+    replayed = _replayed(ports, one)
     if replayed:
         return replayed
-    job, changes = _new_job(ports, what, spec, by, body)
+    changes = Changes()
+    job = add_job(ports, changes, one, by, MUTATION)
     try:
         apply(ports, changes)
     except StaleRevision:
-        replayed = _replayed(ports, what, spec, body)
+        replayed = _replayed(ports, one)
         if replayed is None:
             raise
         return replayed
     return Submitted(SubmitStatus.CREATED, load(ports, job.id))
 
 
-def _checked(ports: Ports, what: Submission) -> JobSpec:
+def checked(what: Submission, defaults: FleetDefaults, known: Collection[Digest]) -> Checked:
+    """The submission with its spec frozen; UserMistake with every problem. `known` is the code that is here."""
     problems: list[Problem] = []
     try:
-        spec = freeze(what.draft, ports.fleet.defaults())
+        spec = freeze(what.draft, defaults)
     except SpecRefused as refused:
         problems += [_below("spec", problem) for problem in refused.problems]
-    problems += [_below("code", problem) for problem in _code_problems(ports, what.code)]
-    problems += _key_problems(what.idempotency_key)
+    problems += [_below("code", problem) for problem in _code_problems(what.code, known)]
+    problems += key_problems(what.idempotency_key)
     if problems:
         raise (CodeRefused if all(problem.rule for problem in problems) else SpecRefused)(problems)
-    return spec
+    return Checked(what, spec, body_sha256(what.draft, _code_identity(what.code)))
+
+
+def _known(ports: Ports, code: Digest | tuple[InlineFile, ...]) -> Collection[Digest]:
+    return ports.store.known_code([code]) if isinstance(code, str) else ()
 
 
 def _below(name: str, problem: Problem) -> Problem:
@@ -78,16 +93,17 @@ def _below(name: str, problem: Problem) -> Problem:
     return Problem(problem.code, path, problem.message, problem.file, problem.rule)
 
 
-def _key_problems(key: str | None) -> list[Problem]:
+def key_problems(key: str | None) -> list[Problem]:
+    """What is wrong with an idempotency key."""
     if key is None or (1 <= len(key) <= 128 and key.isprintable()):
         return []
     return [Problem("OUT_OF_RANGE", ("idempotencyKey",), "An idempotency key has 1 to 128 printable characters.")]
 
 
-def _code_problems(ports: Ports, code: Digest | tuple[InlineFile, ...]) -> Sequence[Problem]:
+def _code_problems(code: Digest | tuple[InlineFile, ...], known: Collection[Digest]) -> Sequence[Problem]:
     if not isinstance(code, str):
         return _file_problems(code)
-    if ports.store.code(code) or ports.store.upload(code):
+    if code in known:
         return ()
     message = f"No code with digest {code} was uploaded; call prepareCode and send it first."
     return (Problem("CODE_NOT_FOUND", ("digest",), message),)
@@ -110,32 +126,36 @@ def _code_identity(code: Digest | tuple[InlineFile, ...]) -> Any:
     return sorted((asdict(file) for file in code), key=lambda file: str(file["path"]))
 
 
-def _replayed(ports: Ports, what: Submission, spec: JobSpec, body: str) -> Submitted | None:
-    if what.idempotency_key is None:
-        return None
-    record = ports.store.idempotency(spec.project, MUTATION, what.idempotency_key)
+def _replayed(ports: Ports, one: Checked) -> Submitted | None:
+    key = one.what.idempotency_key
+    record = ports.store.idempotency(one.spec.project, MUTATION, key) if key is not None else None
     if record is None:
         return None
-    if record.body_sha256 != body:
-        message = f"The idempotency key was used for job {record.job} with another body; use a new key."
-        raise Conflict([Problem("CONFLICT", ("idempotencyKey",), message)])
+    if record.body_sha256 != one.body:
+        raise other_body(record)
     return Submitted(SubmitStatus.REPLAYED, load(ports, record.job))
 
 
-def _new_job(ports: Ports, what: Submission, spec: JobSpec, by: Actor, body: str) -> tuple[Job, Changes]:
-    at = ports.now()
+def other_body(record: IdempotencyRecord) -> Conflict:
+    """The error for a key that was used with another body."""
+    message = f"The idempotency key was used for job {record.job} with another body; use a new key."
+    return Conflict([Problem("CONFLICT", ("idempotencyKey",), message)], record.job)
+
+
+def add_job(ports: Ports, changes: Changes, one: Checked, by: Actor, mutation: str) -> Job:
+    """Add to `changes` a new job with its first command and events, and its key as one of `mutation`."""
+    at, what = ports.now(), one.what
     code = what.code if isinstance(what.code, str) else None
     job = Job(
         job_id(ports.random()),
-        spec,
+        one.spec,
         at,
         by,
         at,
-        new_attempt(spec, 1, by, at),
+        new_attempt(one.spec, 1, by, at),
         code=code,
         idempotency_key=what.idempotency_key,
     )
-    changes = Changes()
     detail = ActionRequested(Action.CREATE, by)
     asked = Entry(f"event-{ports.random()}", job.run, Severity.INFO, f"{by.name} asked for it.", at, at, detail)
     changes.entries.append(asked)
@@ -143,7 +163,8 @@ def _new_job(ports: Ports, what: Submission, spec: JobSpec, by: Actor, body: str
     if not isinstance(what.code, str):
         changes.inline.append(InlineCode(job.id, what.code))
     if what.idempotency_key:
-        key = IdempotencyRecord(spec.project, MUTATION, what.idempotency_key, body, job.id, 1, at)
-        changes.idempotency.append(key)
+        changes.idempotency.append(
+            IdempotencyRecord(one.spec.project, mutation, what.idempotency_key, one.body, job.id, 1, at)
+        )
     changes.commands.append(command(ports, CommandKind.PACKAGE, job))
-    return job, changes
+    return job

@@ -7,6 +7,7 @@ from starforge.adapters.store.tables.code import CapsuleRow, CodeRow, Idempotenc
 from starforge.adapters.store.tables.feed import FeedHeadRow, FeedTableRow, TimelineRow
 from starforge.adapters.store.tables.jobs import AttemptRow, JobLabelRow, JobRow, JobSeriesRow, PodRow
 from starforge.adapters.store.tables.output import LogChunkRow, LogSourceRow, MetricPointRow, MetricSeriesRow
+from starforge.adapters.store.tables.tokens import TokenRow
 from starforge.adapters.store.tables.work import CommandRow, ObserverRow
 
 METADATA = SQLModel.metadata
@@ -23,3 +24,4 @@ FEED, FEED_HEAD, TIMELINE = _core(FeedTableRow), _core(FeedHeadRow), _core(Timel
 LOG_SOURCE, LOG_CHUNK = _core(LogSourceRow), _core(LogChunkRow)
 METRIC_SERIES, METRIC_POINT = _core(MetricSeriesRow), _core(MetricPointRow)
 CODE, UPLOAD, CAPSULE, INLINE_CODE = _core(CodeRow), _core(UploadRow), _core(CapsuleRow), _core(InlineCodeRow)
+TOKEN = _core(TokenRow)

@@ -51,7 +51,10 @@ class MetricPointRow(SQLModel, table=True):
     """A value of a metric; ids rise in the order of reports."""
 
     __tablename__ = "metric_point"
-    __table_args__ = (Index("metric_point_by_step", "series", "step", "id"),)
+    __table_args__ = (
+        Index("metric_point_by_step", "series", "step", "id"),
+        Index("metric_point_by_series", "series", "id"),
+    )
 
     id: int | None = Field(default=None, primary_key=True, sa_type=Serial)
     series: int = Field(sa_type=Big, sa_column_args=[ForeignKey("metric_series.id", ondelete="CASCADE")])

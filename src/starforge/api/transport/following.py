@@ -1,0 +1,80 @@
+"""Brings one subscriber from its request to where it only has to be sent what comes."""
+
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Protocol
+
+from starforge.api.transport.encoding import encode_json
+from starforge.api.transport.shared import Group, Run, Sink
+from starforge.api.transport.source import Joint, Source
+
+
+class Place(Sink, Protocol):
+    """A sink that can be waited for."""
+
+    async def room(self) -> None:
+        """Returns when it is no longer blocked."""
+        ...
+
+
+@dataclass(eq=False)
+class Following:
+    """One subscription. `group` is None for a source that is not shared: then the opening is all of it."""
+
+    place: Place
+    run: Run
+    key: str | None
+    group: Group | None
+
+    async def begin(self) -> None:
+        """Returns when it has joined, or `place` was told that it ended. Raises RequestRefused."""
+        if self.group is None:
+            await self._open_alone(Source())
+            self.place.ended(None)
+            return
+        await self._open(self.group, None)
+
+    async def catch_up(self, behind: Joint) -> None:
+        """As `begin`, after it fell behind."""
+        if self.group is None:
+            raise TypeError("a source that is not shared can't be resumed")
+        await self.place.room()
+        await self._open(self.group, behind)
+
+    def end(self) -> None:
+        if self.group is not None:
+            self.group.leave(self.place)
+
+    async def _open(self, group: Group, told: Joint | None) -> None:
+        group.use()
+        try:
+            await group.ready()
+            while True:
+                joint = await self._told(group, told)
+                if joint is None:
+                    self.place.ended(None)
+                    return
+                told = told.then(joint) if told else joint
+                if group.join(self.place, told):
+                    return
+        finally:
+            group.unuse()
+
+    async def _told(self, group: Group, told: Joint | None) -> Joint | None:
+        resume_at = told.position if told else None
+        key = (self.key, None) if told is None else (None, resume_at)
+        opening = await group.opening(key, self.run, resume_at)
+        if opening is None:
+            return await self._open_alone(Source(resume_at=resume_at), told)
+        for step, payload in opening.results:
+            if told is None or not told.knows(step):
+                self.place.next(payload)
+        return opening.joint
+
+    async def _open_alone(self, source: Source, told: Joint | None = None) -> Joint | None:
+        async with aclosing(self.run(source)) as responses:
+            async for response in responses:
+                if told is None or not told.knows(source.told_step()):
+                    self.place.next(encode_json(response).encode())
+                    await self.place.room()
+        return source.joint

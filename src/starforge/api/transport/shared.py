@@ -1,0 +1,272 @@
+"""One live source for everybody who asked the same: executed once for each event, encoded once, sent to all."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Hashable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from starforge.api.transport.codes import ErrorCode
+from starforge.api.transport.counting import Spread
+from starforge.api.transport.encoding import encode_json
+from starforge.api.transport.errors import RequestRefused
+from starforge.api.transport.source import Joint, Source, Step
+
+OPENING_BYTES = 256 * 1024
+"""An opening of more than this is each subscriber's own, so that nobody's memory holds it."""
+OPENINGS_KEPT = 8
+SENDS_PER_TURN = 500
+"""Sends after which others get their turn on the event loop."""
+
+Run = Callable[[Source], AsyncGenerator[dict[str, Any], None]]
+"""Executes the operation that the members have in common."""
+
+
+class Sink(Protocol):
+    """Where the results of one subscriber go."""
+
+    @property
+    def blocked(self) -> bool:
+        """Whether so much waits to leave that nothing should be added."""
+        ...
+
+    def next(self, payload: bytes) -> None: ...
+
+    def fell_behind(self, joint: Joint) -> None:
+        """It got nothing after `joint`, and is no longer a member: open again from there when there is room."""
+        ...
+
+    def ended(self, refused: RequestRefused | None) -> None:
+        """The source is over: by itself, or because of an error."""
+        ...
+
+
+@dataclass(frozen=True)
+class Opening:
+    results: tuple[tuple[Step, bytes], ...]
+    joint: Joint
+
+
+@dataclass(eq=False)
+class _Newcomer:
+    """Somebody who may have been told already what the source tells now."""
+
+    joint: Joint
+
+    def wants(self, step: Step) -> bool:
+        return not self.joint.knows(step) and (step.until > self.joint.position or step.ahead)
+
+
+class Group:
+    """Those who share one source. It lives while somebody `uses` it, or is a member."""
+
+    def __init__(self, run: Run, forget: Callable[[], None], counts: "Counts") -> None:
+        self._run = run
+        self._counts = counts
+        self._forget = forget
+        self._members: dict[Sink, None] = {}
+        self._newcomers: dict[Sink, _Newcomer] = {}
+        self._users = 0
+        self._ahead: dict[str, tuple[Step, bytes]] = {}
+        self._openings: dict[Hashable, asyncio.Task[Opening | RequestRefused | None]] = {}
+        self._ended: RequestRefused | bool = False
+        self.position = -1
+        """Everything up to here was sent to the members."""
+        self._source = Source(live=True, unsettled=lambda: bool(self._users or self._newcomers))
+        self._task = asyncio.create_task(self._tell(), name="shared source")
+
+    @property
+    def size(self) -> int:
+        return len(self._members) + len(self._newcomers)
+
+    # --- joining and leaving
+
+    def use(self) -> None:
+        """Keep it alive while somebody opens; `unuse` ends that."""
+        self._users += 1
+
+    def unuse(self) -> None:
+        self._users -= 1
+        self._end_unless_used()
+
+    async def ready(self) -> None:
+        """Returns when nothing can be missed any more. Raises RequestRefused if the source can't begin."""
+        listening = asyncio.ensure_future(self._source.listening.wait())
+        try:
+            await asyncio.wait({listening, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            listening.cancel()
+        if isinstance(self._ended, RequestRefused):
+            raise self._ended
+
+    async def opening(self, key: Hashable, run: Run, resume_at: int | None) -> Opening | None:
+        """What those are told who begin at the same place, made once; None if it is too much to be kept."""
+        known = self._openings.get(key)
+        if known is not None and known.done() and not self._is_current(known.result()):
+            known = None
+        if known is None:
+            self._openings.pop(key, None)
+            known = self._openings[key] = asyncio.create_task(self._open(run, resume_at))
+            while len(self._openings) > OPENINGS_KEPT:
+                self._openings.pop(next(iter(self._openings)))
+        opened = await asyncio.shield(known)
+        if isinstance(opened, RequestRefused):
+            raise opened
+        return opened
+
+    def _is_current(self, opened: Opening | RequestRefused | None) -> bool:
+        return isinstance(opened, Opening) and opened.joint.position >= self.position
+
+    async def _open(self, run: Run, resume_at: int | None) -> Opening | RequestRefused | None:
+        source, results, size = Source(resume_at=resume_at), list[tuple[Step, bytes]](), 0
+        try:
+            async with aclosing(run(source)) as responses:
+                async for response in responses:
+                    payload = encode_json(response).encode()
+                    results.append((source.told_step(), payload))
+                    size += len(payload)
+                    if size > OPENING_BYTES:
+                        return None
+        except RequestRefused as refused:
+            return refused
+        except Exception as error:  # noqa: BLE001  because_of logs it
+            return RequestRefused.because_of(error)
+        return Opening(tuple(results), source.joint) if source.joint else None
+
+    def join(self, sink: Sink, joint: Joint) -> bool:
+        """From now on `sink` gets what comes; False if it has missed something since its opening ended."""
+        if self._ended:
+            sink.ended(self._ended if isinstance(self._ended, RequestRefused) else None)
+            return True
+        if joint.position < self.position:
+            return False
+        newcomer = _Newcomer(joint)
+        for subject, (step, payload) in self._ahead.items():
+            if self._source.ahead.get(subject) == step.revision and newcomer.wants(step):
+                sink.next(payload)
+        if self.position >= joint.settled_at:
+            self._members[sink] = None
+        else:
+            self._newcomers[sink] = newcomer
+        return True
+
+    def leave(self, sink: Sink) -> None:
+        self._members.pop(sink, None)
+        self._newcomers.pop(sink, None)
+        self._end_unless_used()
+
+    def _end_unless_used(self) -> None:
+        if not self._users and not self._members and not self._newcomers:
+            self._forget()
+            self._task.cancel()
+
+    # --- telling
+
+    async def _tell(self) -> None:
+        try:
+            async with aclosing(self._run(self._source)) as responses:
+                async for response in responses:
+                    await self._told(response)
+            self._ended = True
+        except RequestRefused as refused:
+            self._ended = refused
+        except Exception as error:  # noqa: BLE001  because_of logs it
+            self._ended = RequestRefused.because_of(error)
+        self._forget()
+        for sink in [*self._members, *self._newcomers]:
+            sink.ended(self._ended if isinstance(self._ended, RequestRefused) else None)
+        self._members.clear()
+        self._newcomers.clear()
+
+    async def _told(self, response: dict[str, Any]) -> None:
+        if _was_cut(response):
+            self._source.again = True
+        else:
+            await self._send(self._source.told_step(), encode_json(response).encode())
+
+    async def _send(self, step: Step, payload: bytes) -> None:
+        self._counts.executed += 1
+        before, self.position = self.position, max(self.position, step.until)
+        ahead = dict(self._source.ahead)
+        ahead.pop(step.subject or "", None)
+        self._remember(step, payload)
+        members = list(self._members)
+        for sink, newcomer in list(self._newcomers.items()):
+            self._send_newcomer(sink, newcomer, step, payload, before)
+        for count, sink in enumerate(members, 1):
+            if sink not in self._members:
+                continue
+            if sink.blocked:
+                self._drop(sink, Joint(before, before, ahead))
+            else:
+                sink.next(payload)
+            if count % SENDS_PER_TURN == 0:
+                await asyncio.sleep(0)
+        self._counts.sent += len(members)
+        if step.at is not None:
+            self._counts.lag.add(max(0.0, time.time() - step.at))
+
+    def _send_newcomer(self, sink: Sink, newcomer: _Newcomer, step: Step, payload: bytes, before: int) -> None:
+        if newcomer.wants(step):
+            if sink.blocked:
+                position = max(before, newcomer.joint.position)
+                self._drop(sink, replace(newcomer.joint, position=position))
+                return
+            sink.next(payload)
+        if step.until >= newcomer.joint.settled_at:
+            del self._newcomers[sink]
+            self._members[sink] = None
+
+    def _drop(self, sink: Sink, joint: Joint) -> None:
+        self._members.pop(sink, None)
+        self._newcomers.pop(sink, None)
+        self._counts.fell_behind += 1
+        sink.fell_behind(joint)
+
+    def _remember(self, step: Step, payload: bytes) -> None:
+        """Results ahead of their place, for those who join before that place is reached."""
+        if step.subject is not None and step.ahead:
+            self._ahead[step.subject] = step, payload
+        for subject in [one for one in self._ahead if one not in self._source.ahead]:
+            del self._ahead[subject]
+
+
+def _was_cut(response: dict[str, Any]) -> bool:
+    """Whether part of it could not be asked right now, so that it is worth asking again."""
+    return any(error["extensions"]["code"] == ErrorCode.UNAVAILABLE for error in response.get("errors", ()))
+
+
+@dataclass
+class Counts:
+    """What all groups of a gateway did: results made and sent, readers that fell behind, subscribers that resumed."""
+
+    executed: int = 0
+    sent: int = 0
+    fell_behind: int = 0
+    resumed: int = 0
+    lag: Spread = field(default_factory=Spread)
+
+
+@dataclass
+class Groups(Counts):
+    """The groups of one gateway, by what their members have in common."""
+
+    _by_key: dict[Hashable, Group] = field(default_factory=dict)
+
+    def group(self, key: Hashable, run: Run) -> Group:
+        """The group of `key`, made with `run` if there is none; the caller has to `use` it at once."""
+        known = self._by_key.get(key)
+        if known is None:
+            known = self._by_key[key] = Group(run, lambda: self._forget(key), self)
+        return known
+
+    def _forget(self, key: Hashable) -> None:
+        self._by_key.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    @property
+    def members(self) -> int:
+        return sum(group.size for group in self._by_key.values())

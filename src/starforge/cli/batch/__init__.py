@@ -1,0 +1,1 @@
+"""`starforge submit --batch`: many jobs from one file, sent so that a cut doubles and loses none."""

@@ -1,0 +1,3 @@
+module starforge/bench/loadgen
+
+go 1.22
