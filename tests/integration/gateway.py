@@ -28,7 +28,8 @@ from starforge.api.app import make_gateway
 from starforge.api.context import Services
 from starforge.api.server import GatewayServer
 from starforge.api.transport.desk import Desk
-from starforge.api.transport.limits import TransportLimits, uvicorn_options
+from starforge.api.transport.limits import TransportLimits
+from starforge.api.transport.serving import uvicorn_options
 from starforge.domain.actions.enforce_deadlines import enforce_deadlines
 from starforge.domain.actions.perform import perform
 from starforge.domain.errors import StoreUnavailable

@@ -20,9 +20,10 @@ from starforge.api.server import GatewayServer
 from starforge.api.transport.app import graphql
 from starforge.api.transport.callers import Callers, Credentials, Incoming
 from starforge.api.transport.guard import LOOPBACK_HOSTS, guard
-from starforge.api.transport.limits import TransportLimits, uvicorn_options
+from starforge.api.transport.limits import TransportLimits
 from starforge.api.transport.mutations import RunningMutations
 from starforge.api.transport.schema import GatewaySchema
+from starforge.api.transport.serving import uvicorn_options
 from starforge.domain.errors import Forbidden, NotFound, StoreUnavailable, Unauthenticated
 
 TOKEN = "Bearer good"

@@ -4,13 +4,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from starforge.adapters.wiring import Parts
 from starforge.api.auth import Authority, expiry
@@ -20,10 +21,12 @@ from starforge.api.feed.hub import Hub
 from starforge.api.objects import object_routes
 from starforge.api.probes import probe_routes
 from starforge.api.schema import make_schema
+from starforge.api.stable import is_stable
 from starforge.api.transport.app import PATH, graphql
-from starforge.api.transport.callers import Callers, Incoming
+from starforge.api.transport.callers import Callers, Incoming, Keeping
 from starforge.api.transport.desk import Desk
 from starforge.api.transport.guard import LOOPBACK_HOSTS, guard
+from starforge.api.transport.http_protocol import FRONT
 from starforge.api.transport.limits import TransportLimits
 from starforge.api.transport.mutations import RunningMutations
 from starforge.api.transport.persisted import load_persisted
@@ -76,7 +79,12 @@ def make_gateway(parts: Parts, *, dev: bool = False, limits: TransportLimits | N
         clock=time.monotonic,
     )
     services = late.services = Services(
-        parts.ports, hub, retention_s=settings.feed_retention_s, web_url=settings.web_url, limits=limits, budget=budget
+        replace(parts.ports, publish=hub.noting(parts.ports.publish)),
+        hub,
+        retention_s=settings.feed_retention_s,
+        web_url=settings.web_url,
+        limits=limits,
+        budget=budget,
     )
     mutations = RunningMutations()
 
@@ -94,12 +102,32 @@ def make_gateway(parts: Parts, *, dev: bool = False, limits: TransportLimits | N
         charge=lambda caller, points: budget.charge(caller, points).told(),
         resolve=persisted.resolve,
     )
-    gateway = graphql(schema, callers, make_context=make_context, limits=limits, mutations=mutations, shared=SHARED)
+    gateway = graphql(
+        schema,
+        callers,
+        make_context=make_context,
+        limits=limits,
+        mutations=mutations,
+        shared=SHARED,
+        keeping=Keeping(lambda document, name: is_stable(schema._schema, document, name), hub.settled),
+    )
     routes = [*gateway.routes, *probe_routes(services, gateway.desk), Route("/", lambda _: RedirectResponse(PATH))]
     if parts.directory:
         routes += object_routes(parts.directory)
-    app = Starlette(routes=routes, lifespan=lambda _: _lifespan(hub, services, mutations, authority, gateway.desk))
-    return Gateway(guard(app, hosts=LOOPBACK_HOSTS, origins=[]) if dev else app, services, gateway.desk)
+    app = Starlette(
+        routes=routes, lifespan=lambda _: _lifespan(hub, services, mutations, authority, gateway.desk, dev=dev)
+    )
+    asgi = first_at(PATH, gateway.http, app)
+    return Gateway(guard(asgi, hosts=LOOPBACK_HOSTS, origins=[]) if dev else asgi, services, gateway.desk)
+
+
+def first_at(path: str, at_path: ASGIApp, app: ASGIApp) -> ASGIApp:
+    """`at_path` for HTTP at exactly `path`, which is what nearly all requests ask for, and `app` for the rest."""
+
+    async def choose(scope: Scope, receive: Receive, send: Send) -> None:
+        await (at_path if scope["type"] == "http" and scope["path"] == path else app)(scope, receive, send)
+
+    return choose
 
 
 def make_authority(parts: Parts, services: Services, *, dev: bool) -> Authority:
@@ -118,13 +146,13 @@ def make_authority(parts: Parts, services: Services, *, dev: bool) -> Authority:
 
 @asynccontextmanager
 async def _lifespan(
-    hub: Hub, services: Services, mutations: RunningMutations, authority: Authority, desk: Desk[Caller]
-) -> AsyncIterator[None]:
+    hub: Hub, services: Services, mutations: RunningMutations, authority: Authority, desk: Desk[Caller], *, dev: bool
+) -> AsyncIterator[dict[str, Any]]:
     await hub.start()
     delivering = asyncio.create_task(hub.run(), name="hub")
     sweeping = asyncio.create_task(desk.connections.sweep(), name="connections")
     try:
-        yield
+        yield {} if dev else {FRONT: desk.front}
     finally:
         await mutations.drain()
         await end(delivering)

@@ -7,7 +7,8 @@ import uvicorn
 
 from starforge.api.app import Gateway
 from starforge.api.transport.desk import Desk
-from starforge.api.transport.limits import TransportLimits, uvicorn_options
+from starforge.api.transport.limits import TransportLimits
+from starforge.api.transport.serving import uvicorn_options
 
 YOUNG_OBJECTS = 20_000
 """Objects made before Python looks for garbage: with its own 700, it looks at every connection again and again."""

@@ -127,7 +127,7 @@ _LOGS = "LogGap LogLine LogLineConnection LogLineEdge LogMatch LogMatchConnectio
 _OBJECTS = (
     "CapsuleFile CapsuleFileConnection CapsuleFileEdge FileDifference HttpHeader JobDiff SignedRequest SpecDifference"
 )
-_SETTINGS_AND_CALLERS = "FleetDefaults Limits Placement Viewer"
+_SETTINGS_AND_CALLERS = "FleetDefaults Limits Placement RateLimit Viewer"
 _QUIET = "MetricSeries RayJob"
 _DOINGS = (
     "Mutation Subscription CancelJobPayload CancelJobsPayload CancelOutcome PrepareCodePayload RetryJobPayload "

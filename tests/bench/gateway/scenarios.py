@@ -142,7 +142,9 @@ def fan_out(site: Site, folder: Path, size: Size, of: Crowd) -> Row:
         row = measured(site, crowd, size.seconds)
         if mutations:
             told = report(mutations)
-            row |= {f"submit_{key}": told[key] for key in ("count", "p50_ms", "p99_ms", "max_ms", "failures")}
+            row |= {
+                f"submit_{key}": told[key] for key in ("count", "unanswered", "p50_ms", "p99_ms", "max_ms", "failures")
+            }
         peak = (site.server.rss() - rss) / count
         row |= ended(crowd, pub)
     return {

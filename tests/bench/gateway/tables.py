@@ -25,7 +25,7 @@ _COLUMNS = {
     "d": (
         "`submitJob` 10 times a second beside the subscribers of a",
         (
-            ("server", "server"), ("subscribers", "subscribers"), ("submit_count", "submitted"),
+            ("server", "server"), ("subscribers", "subscribers"), ("submit_count", "answered"), ("submit_unanswered", "not yet"),
             ("submit_p50_ms", "p50 ms"), ("submit_p99_ms", "p99 ms"), ("submit_max_ms", "max ms"),
             ("per_second", "deliveries/s"), ("p99_ms", "delivery p99 ms"),
         ),

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -55,12 +56,12 @@ class HandClock:
 
 
 class Ids:
-    def __init__(self) -> None:
-        self._count = 0
+    """Never the same again in another world: the store that they share remembers jobs by id and revision."""
+
+    _numbers = count(1)
 
     def __call__(self) -> str:
-        self._count += 1
-        return hashlib.sha256(str(self._count).encode()).hexdigest()[:32]
+        return hashlib.sha256(str(next(self._numbers)).encode()).hexdigest()[:32]
 
 
 @dataclass

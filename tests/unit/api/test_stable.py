@@ -36,7 +36,7 @@ def stable(text: str, operation: str | None = None) -> bool:
     "text",
     [
         "{ feed { cursor retentionSeconds } jobs(first: 50) { __typename nodes { id revision state } totalCount } }",
-        "{ job(id: \"x\") { ...F } } fragment F on Job { reason { code } pools { podCounts { ready } } attempts { id } }",
+        "{ job(id: \"x\") { ...F } } fragment F on Job { reason { code } pools { podCounts { ready } } }",
         "{ node(id: \"x\") { id ... on Job { state } ... on Pod { phase } } }",
         "{ events(first: 1) { nodes { message workload { id name } ... on ClockEvent { clock { dueAt } } } } }",
         "{ jobCounts(by: STATE) { value count } }",

@@ -189,7 +189,7 @@ def _each(connection: Connection, asked: Sequence[Sequence[Select[Any]]]) -> Seq
     elif statements:
         parts = [(group, statement.subquery()) for group, statement in statements]
         for row in connection.execute(
-            union_all(*(select(literal(group).label(_GROUP), part) for group, part in parts))
+            union_all(*(select(part, literal(group).label(_GROUP)) for group, part in parts))
         ):
             found[row._mapping[_GROUP]].append(row)
     return found

@@ -14,6 +14,7 @@ from typing import Protocol
 from starforge.api.feed.listener import Listener
 from starforge.domain.errors import CursorExpired, StoreUnavailable
 from starforge.domain.names import JobId
+from starforge.domain.ports import Publish
 from starforge.domain.queries import FeedRow
 
 READ_LIMIT = 1000
@@ -40,6 +41,7 @@ class Hub:
         self._asked_head: asyncio.Task[tuple[int, int]] | None = None
         self.position = 0
         self.gaps_repaired = 0
+        self._own = 0
         self._heard_at = time.monotonic()
 
     async def start(self) -> None:
@@ -95,6 +97,20 @@ class Hub:
             listener.offer(row)
         for listener in self._by_job.get(row.job, ()) if row.job else ():
             listener.offer(row)
+
+    def noting(self, publish: Publish) -> Publish:
+        """`publish` for writers of this process: whoever wrote something reads it, though the hub has not heard yet."""
+
+        def note(rows: Sequence[FeedRow]) -> None:
+            if rows:
+                self._own = max(self._own, rows[-1].position)
+            publish(rows)
+
+        return note
+
+    def settled(self) -> int | None:
+        """The position, or None while something was written here that was not heard of yet."""
+        return self.position if self.position >= self._own else None
 
     def listen(self, listener: Listener, jobs: Collection[JobId] | None = None) -> Callable[[], None]:
         """Give a listener every row from now on, or those about some jobs; the answer ends that."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from graphql import DocumentNode
+
 from starforge.api.transport.request import GraphQLRequest
 
 CallerT = TypeVar("CallerT")
@@ -83,6 +85,15 @@ class Callers(Generic[CallerT]):
     still_valid: Callable[[Collection[CallerT]], Awaitable[Collection[CallerT]]] = _all
     charge: Callable[[CallerT, int], CostTold | None] = _free
     resolve: Callable[[GraphQLRequest], GraphQLRequest] = _as_it_is
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Which answers may be kept: those of documents that `is_stable` says yes to, while `position` stays what it is
+    (None: none may be served right now)."""
+
+    is_stable: Callable[[DocumentNode, str | None], bool]
+    position: Callable[[], int | None]
 
 
 @runtime_checkable

@@ -19,10 +19,11 @@ from starforge.api.transport.callers import Callers, CallerT, Incoming
 from starforge.api.transport.codes import ErrorCode
 from starforge.api.transport.connections import Connections
 from starforge.api.transport.counting import Spread
-from starforge.api.transport.encoding import encode_json
+from starforge.api.transport.encoding import encode_json, encode_sorted
 from starforge.api.transport.errors import RequestRefused
 from starforge.api.transport.execution import Executor, Prepared
 from starforge.api.transport.following import Following, Place
+from starforge.api.transport.front import Front
 from starforge.api.transport.limits import TransportLimits
 from starforge.api.transport.shared import Groups
 from starforge.api.transport.source import Source
@@ -46,6 +47,7 @@ class Desk(Generic[CallerT]):
         self.limits = limits
         self.connections = Connections(limits, callers)
         self.groups = Groups()
+        self.front = Front(executor, callers)
         self.draining = asyncio.Event()
         self.running = 0
         self.took = Spread()
@@ -85,16 +87,6 @@ class Desk(Generic[CallerT]):
                self.callers.rights(incoming.caller))  # fmt: skip
         self.groups.resumed += after not in (None, "null")
         return Following(place, run, after, self.groups.group(key, run))
-
-
-def encode_sorted(variables: dict[str, Any]) -> str:
-    return encode_json(_sorted(variables))
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _sorted(value[name]) for name in sorted(value)}
-    return [_sorted(one) for one in value] if isinstance(value, list) else value
 
 
 def _take_after(root: FieldNode, variables: dict[str, Any], asked: Prepared) -> str | None:

@@ -35,3 +35,14 @@ def _is_utf8(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def encode_sorted(variables: dict[str, Any]) -> str:
+    """The same text for equal values, in whatever order their members are."""
+    return encode_json(_sorted(variables))
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(one) for one in value] if isinstance(value, list) else value

@@ -1,7 +1,7 @@
 """Runs one operation over strawberry: prepared document in, answers as the client gets them out."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Hashable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Generic
@@ -10,10 +10,19 @@ from graphql import GraphQLError, OperationType
 from strawberry import Schema
 from strawberry.types.execution import ExecutionResult, PreExecutionError
 
-from starforge.api.transport.callers import Callers, CallerT, CostTold, Incoming, MakeContext, RenewedPerEvent
+from starforge.api.transport.answers import Answer, Answers
+from starforge.api.transport.callers import (
+    Callers,
+    CallerT,
+    CostTold,
+    Incoming,
+    Keeping,
+    MakeContext,
+    RenewedPerEvent,
+)
 from starforge.api.transport.codes import ErrorCode
 from starforge.api.transport.documents import Document, Documents
-from starforge.api.transport.encoding import encode_json
+from starforge.api.transport.encoding import encode_json, encode_sorted
 from starforge.api.transport.errors import RequestRefused, describe
 from starforge.api.transport.limits import TransportLimits
 from starforge.api.transport.mutations import RunningMutations
@@ -29,6 +38,7 @@ class Prepared:
     request: GraphQLRequest
     document: Document
     kind: OperationType
+    points: int = 0
     cost: CostTold | None = None
 
     def arguments(self) -> dict[str, Any]:
@@ -49,6 +59,7 @@ class Executor(Generic[CallerT]):
         make_context: MakeContext[CallerT],
         limits: TransportLimits,
         mutations: RunningMutations,
+        keeping: Keeping | None = None,
     ) -> None:
         self._schema = schema
         self._callers = callers
@@ -56,6 +67,8 @@ class Executor(Generic[CallerT]):
         self._limits = limits
         self._mutations = mutations
         self._documents = Documents(schema, limits)
+        self._keeping = keeping
+        self.answers = Answers(keeping.position if keeping else lambda: None)
 
     async def prepare(self, request: GraphQLRequest, caller: CallerT) -> Prepared:
         """Raises RequestRefused."""
@@ -64,27 +77,49 @@ class Executor(Generic[CallerT]):
             document = await self._documents.prepare(request.query)
             kind = document.kind(request.operation_name)
             points = document.bounded_cost(request.operation_name, request.variables)
-            return Prepared(request, document, kind, self._callers.charge(caller, points))
+            return Prepared(request, document, kind, points, self._callers.charge(caller, points))
         except StarForgeError as error:
             raise RequestRefused.because_of(error) from error
 
     async def answer(self, operation: Prepared, incoming: Incoming[CallerT]) -> bytes:
         """A response with `data`, of a query or mutation, as JSON. Raises RequestRefused if it could not be run."""
+        key = self.key(operation, incoming.caller)
+        kept = self.answers.get(key) if key is not None else None
+        if kept is not None:
+            return kept.body(self.extensions(operation))
+        since = self.answers.position()
+        response = await self._run(operation, incoming)
+        if key is not None and response.keys() == {"data"}:
+            kept = Answer.of(_encoded(response))
+            self.answers.put(key, kept, since=since)
+            return kept.body(self.extensions(operation))
+        extensions = {**operation.document.text.extensions, **({"cost": operation.cost} if operation.cost else {})}
+        if extensions:
+            response["extensions"] = response.get("extensions", {}) | extensions
+        return _encoded(response)
+
+    def key(self, operation: Prepared, caller: CallerT) -> Hashable | None:
+        """What the answer is a function of beside the position of the feed; None if it is one of more than that."""
+        name, text = operation.request.operation_name, operation.document.text
+        if operation.kind is not OperationType.QUERY or self._keeping is None:
+            return None
+        if not self._keeping.is_stable(text.parsed, name):
+            return None
+        return text, name, encode_sorted(operation.request.variables or {}), self._callers.rights(caller)
+
+    def extensions(self, operation: Prepared) -> bytes | None:
+        told = {**operation.document.text.extensions, **({"cost": operation.cost} if operation.cost else {})}
+        return encode_json(told).encode() if told else None
+
+    async def _run(self, operation: Prepared, incoming: Incoming[CallerT]) -> dict[str, Any]:
         work = self._execute(operation, incoming)
         if operation.kind is OperationType.MUTATION:
             work = self._mutations.run(work)
         try:
             async with asyncio.timeout(self._limits.execution_timeout_s):
-                response = await work
+                return await work
         except TimeoutError as error:
             raise _timed_out(operation.kind, self._limits.execution_timeout_s) from error
-        extensions = {**operation.document.text.extensions, **({"cost": operation.cost} if operation.cost else {})}
-        if extensions:
-            response["extensions"] = response.get("extensions", {}) | extensions
-        try:
-            return encode_json(response).encode()
-        except (TypeError, ValueError) as error:
-            raise RequestRefused.because_of(error) from error
 
     async def _execute(self, operation: Prepared, incoming: Incoming[CallerT]) -> dict[str, Any]:
         try:
@@ -112,6 +147,13 @@ class Executor(Generic[CallerT]):
             raise
         except Exception as error:
             raise RequestRefused.because_of(error) from error
+
+
+def _encoded(response: dict[str, Any]) -> bytes:
+    try:
+        return encode_json(response).encode()
+    except (TypeError, ValueError) as error:
+        raise RequestRefused.because_of(error) from error
 
 
 def _renew(context: object) -> None:

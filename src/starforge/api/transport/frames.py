@@ -8,13 +8,10 @@ message and a third of the memory for a connection (docs/benchmarks.md).
 
 from typing import Any, Protocol, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 EXTENSION = "starforge.frames"
-ABORT = "starforge.abort"
-"""In the scope of an HTTP request: cuts its connection, for a client that reads nothing."""
 _TEXT = 0x81
 _SHORT, _MEDIUM = 126, 1 << 16
 
@@ -55,14 +52,6 @@ def _header(size: int) -> bytes:
     if size < _MEDIUM:
         return bytes((_TEXT, 126, size >> 8, size & 0xFF))
     return bytes((_TEXT, 127)) + size.to_bytes(8, "big")
-
-
-class AbortableProtocol(HttpToolsProtocol):
-    """Give it to uvicorn as `http`."""
-
-    def on_headers_complete(self) -> None:
-        self.scope["extensions"] = cast("Any", {ABORT: self.transport.abort})
-        super().on_headers_complete()
 
 
 class _Nowhere:

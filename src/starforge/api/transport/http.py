@@ -20,6 +20,7 @@ from starforge.api.transport.desk import Desk
 from starforge.api.transport.encoding import encode_json
 from starforge.api.transport.errors import RequestRefused
 from starforge.api.transport.execution import Prepared
+from starforge.api.transport.front import HEADERS, NO_STORE, Ready, RequestKey, request_key, whole_body
 from starforge.api.transport.graphiql import console_page
 from starforge.api.transport.identify import identify
 from starforge.api.transport.negotiation import MediaType, negotiate, prefers_page, wants_events
@@ -42,11 +43,17 @@ class HttpEndpoint(Generic[CallerT]):
         self._console = console
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body, receive = (b"", receive) if scope["method"] == "GET" else await whole_body(receive)
+        key = _key(scope, body) if body is not None else None
+        ready = self._desk.front.ready(key) if key is not None else None
+        if ready is not None:
+            await _send_ready(ready, scope, send)
+            return
         request = Request(scope, receive)
-        response = await self._respond(request)
+        response = await self._respond(request, key)
         await response(scope, receive, send)
 
-    async def _respond(self, request: Request) -> ASGIApp:
+    async def _respond(self, request: Request, key: RequestKey | None) -> ASGIApp:
         accept = request.headers.get("accept")
         if self._console and request.method == "GET" and prefers_page(accept):
             return console_page(request.url.netloc)
@@ -56,17 +63,25 @@ class HttpEndpoint(Generic[CallerT]):
         try:
             if media is None:
                 raise _not_acceptable()
-            return _reply(200, await self._answer(request), media)
+            return await self._answer(request, media, key)
         except Exception as error:  # noqa: BLE001  because_of logs what is not meant for the client
             return _refusal(RequestRefused.because_of(error), media or MediaType.JSON)
 
-    async def _answer(self, request: Request) -> bytes:
+    async def _answer(self, request: Request, media: MediaType, key: RequestKey | None) -> ASGIApp:
         asked = await self._asked(request)
         if asked.operation.kind is OperationType.SUBSCRIPTION:
             sentence = "A subscription needs `Accept: text/event-stream`, or a WebSocket (graphql-transport-ws)."
             raise RequestRefused(ErrorCode.BAD_REQUEST, sentence)
+        executor = self._desk.executor
         with self._desk.in_flight():
-            return await self._desk.executor.answer(asked.operation, Incoming(asked.caller, Transport.HTTP))
+            payload = await executor.answer(asked.operation, Incoming(asked.caller, Transport.HTTP))
+        answer_key = executor.key(asked.operation, asked.caller)
+        kept = executor.answers.get(answer_key) if answer_key is not None else None
+        if kept is None:
+            return _reply(200, payload, media)
+        if key is not None:
+            self._desk.front.remember(key, asked.caller, asked.operation, answer_key, media)
+        return _ReadyResponse(Ready(kept, executor.extensions(asked.operation), media))
 
     async def _stream(self, request: Request) -> ASGIApp:
         """What was refused because of the document comes as an event, as graphql-sse has it; the rest by status."""
@@ -96,6 +111,39 @@ class HttpEndpoint(Generic[CallerT]):
         credentials = Credentials(request.headers.get("authorization"), host)
         timeout_s = self._desk.limits.authentication_timeout_s
         return await identify(self._desk.callers.authenticate, credentials, timeout_s=timeout_s)
+
+
+class _ReadyResponse:
+    def __init__(self, ready: Ready) -> None:
+        self._ready = ready
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await _send_ready(self._ready, scope, send)
+
+
+async def _send_ready(ready: Ready, scope: Scope, send: Send) -> None:
+    """A GET may be answered with 304: what the client has is still true."""
+    headers, body, status = HEADERS[ready.media], b"", 200
+    etag = ready.answer.etag.encode()
+    if scope["method"] == "GET":
+        headers = [*headers, (b"etag", etag), (b"cache-control", b"private, no-cache")]
+        status = 304 if _holds(scope, etag) else 200
+    else:
+        headers = [*headers, NO_STORE]
+    if status == 200:
+        body = ready.answer.body(ready.extensions)
+        headers = [*headers, (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _holds(scope: Scope, etag: bytes) -> bool:
+    given = next((value for name, value in scope["headers"] if name == b"if-none-match"), b"")
+    return given.strip() == b"*" or etag in (one.strip() for one in given.split(b","))
+
+
+def _key(scope: Scope, body: bytes) -> RequestKey:
+    return request_key(scope["method"].encode(), scope["query_string"], scope["client"], scope["headers"], body)
 
 
 def _wrong_method(sentence: str, *, allow: str) -> RequestRefused:

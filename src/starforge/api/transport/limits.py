@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from starforge.api.transport.frames import AbortableProtocol, FrameProtocol
-
 KIB = 1024
 MIB = 1024 * KIB
 
@@ -53,15 +51,3 @@ class TransportLimits:
     connections_per_caller: int = 1_000
     in_flight_requests: int = 256
     """Queries and mutations that run at the same time in one gateway."""
-
-
-def uvicorn_options(limits: TransportLimits) -> dict[str, object]:
-    """What uvicorn has to be started with: its own limits would be wider, and its own ping closes with a code (1011)
-    after which clients do not come back."""
-    return {
-        "http": AbortableProtocol,
-        "ws": FrameProtocol,
-        "ws_max_size": limits.frame_bytes,
-        "ws_ping_interval": None,
-        "ws_per_message_deflate": False,
-    }

@@ -15,7 +15,7 @@ from starforge.api.transport.desk import Desk
 from starforge.api.transport.encoding import encode_json
 from starforge.api.transport.errors import RequestRefused
 from starforge.api.transport.execution import Prepared
-from starforge.api.transport.frames import ABORT
+from starforge.api.transport.http_protocol import ABORT
 from starforge.api.transport.source import Joint
 
 WAITING_MAX = 64

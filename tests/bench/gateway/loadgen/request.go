@@ -22,10 +22,11 @@ type client struct {
 	began   time.Time
 	lock    sync.Mutex
 	figures *Figures
+	open    map[int64]time.Time // when it was the turn of each request that has no answer yet
 }
 
 func request(config Config, commands <-chan Command) {
-	all := &client{config: config, began: time.Now(), figures: newFigures()}
+	all := &client{config: config, began: time.Now(), figures: newFigures(), open: map[int64]time.Time{}}
 	for worker := range config.Concurrency {
 		go all.work(config.Tokens[worker%len(config.Tokens)])
 	}
@@ -36,7 +37,7 @@ func request(config Config, commands <-chan Command) {
 		case "measure":
 			all.figures.reset()
 		case "report":
-			say(all.figures.report())
+			say(all.report())
 		default:
 			fatal("unknown command " + command.Name)
 		}
@@ -76,11 +77,38 @@ func (c *client) converse(token string) error {
 		if err := receive(reader, &answer); err != nil {
 			return err
 		}
-		took := time.Since(due)
 		c.lock.Lock()
-		c.figures.add(took, answer.Len())
+		delete(c.open, number)
+		c.figures.add(time.Since(due), answer.Len())
 		c.lock.Unlock()
 	}
+}
+
+// report counts what has no answer yet as slow as it is by now; with a rate only, where a few of those say it all.
+func (c *client) report() map[string]any {
+	answered := c.figures.report()
+	if c.config.Rate == 0 {
+		return answered
+	}
+	waiting := 0
+	late := func(due time.Time) {
+		if due.After(c.figures.began) {
+			waiting++
+			c.figures.add(time.Since(due), 0)
+		}
+	}
+	for _, due := range c.open {
+		late(due)
+	}
+	for number := c.sent.Load() + 1; c.due(number).Before(time.Now()); number++ {
+		late(c.due(number))
+	}
+	all := c.figures.report()
+	for _, key := range []string{"p50_ms", "p99_ms", "max_ms"} {
+		answered[key] = all[key]
+	}
+	answered["unanswered"] = waiting
+	return answered
 }
 
 // wait until it is the turn of a request, and say when that was: what waits for a free connection counts as slow.
@@ -88,9 +116,16 @@ func (c *client) wait(number int64) time.Time {
 	if c.config.Rate == 0 {
 		return time.Now()
 	}
-	due := c.began.Add(time.Duration(float64(number) / c.config.Rate * float64(time.Second)))
+	due := c.due(number)
 	time.Sleep(time.Until(due))
+	c.lock.Lock()
+	c.open[number] = due
+	c.lock.Unlock()
 	return due
+}
+
+func (c *client) due(number int64) time.Time {
+	return c.began.Add(time.Duration(float64(number) / c.config.Rate * float64(time.Second)))
 }
 
 func (c *client) made(token string, number int64) []byte {

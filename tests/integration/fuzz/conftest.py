@@ -1,0 +1,57 @@
+"""One gateway for the whole run, over jobs that have ended, with nobody at work any more."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from starforge.adapters.wiring import Parts
+from starforge.api.schema import make_schema
+from tests.integration.fuzz.documents import Documents
+from tests.integration.fuzz.judge import Complaints, complaints
+from tests.integration.fuzz.known import Known, known_of
+from tests.integration.fuzz.values import Values
+from tests.integration.gateway import Gateway, Platform
+from tests.servers import redis_server
+
+POINTS = 2**40
+
+
+class Generous(Platform):
+    """Nobody runs out of points."""
+
+    def parts(self) -> Parts:
+        parts = super().parts()
+        update = {"rate_limit_points": POINTS, "rate_limit_per_second": POINTS}
+        return replace(parts, settings=parts.settings.model_copy(update=update))
+
+
+@contextmanager
+def generous_gateway(directory: Path) -> Iterator[tuple[Generous, Gateway]]:
+    with redis_server(directory) as redis:
+        there = Generous(directory, redis, directory / "cache")
+        with there.at_work(), there.gateway() as gateway:
+            yield there, gateway
+
+
+@pytest.fixture(scope="session")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gateway, Known]]:
+    with generous_gateway(tmp_path_factory.mktemp("fuzz")) as (there, gateway):
+        jobs = [gateway.submit(name=f"train-{number}", labels=[{"key": "team", "value": "a"}]) for number in range(3)]
+        for job in jobs:
+            assert gateway.finished(job)["outcome"] == "SUCCEEDED"
+        there.rest()
+        yield gateway, known_of(gateway, jobs)
+
+
+@pytest.fixture(scope="session")
+def documents(gateway: tuple[Gateway, Known]) -> Documents:
+    return Documents(make_schema()._schema, Values(gateway[1]))
+
+
+@pytest.fixture(scope="session")
+def watched() -> Iterator[Complaints]:
+    with complaints() as handler:
+        yield handler
