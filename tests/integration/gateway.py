@@ -1,5 +1,6 @@
 """A whole StarForge in one process: a real gateway, SQLite and Redis, and workers and observer over a fast fleet."""
 
+import asyncio
 import json
 import logging
 import socket
@@ -118,6 +119,7 @@ class Gateway:
     services: Services
     desk: Desk[Any]
     parts: Parts
+    loop: asyncio.AbstractEventLoop
     token: str = TOKEN
 
     @property
@@ -197,6 +199,7 @@ class _Server(GatewayServer):
         self.ready = threading.Event()
 
     async def startup(self, sockets: Any = None) -> None:
+        self.loop = asyncio.get_running_loop()
         await super().startup(sockets)
         self.ready.set()
 
@@ -209,20 +212,22 @@ class Platform:
     redis: RedisServer
     cache: Path
     port: int = field(default_factory=free_port)
+    _taken: set[int] = field(default_factory=set)
     _stop: threading.Event = field(default_factory=threading.Event)
     _workers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(4, "worker"))
 
+    def settings(self) -> dict[str, str]:
+        return {
+            "FORGE_DEFAULT_FLEET_KIND": "simulated",
+            "FORGE_DATA_DIR": str(self.data),
+            "FORGE_REDIS_URL": self.redis.url,
+            "FORGE_PORT": str(self.port),
+            "FORGE_BOOTSTRAP_TOKEN": TOKEN,
+        }
+
     def parts(self) -> Parts:
         """What a process of its own would have, except that nudges reach our own workers."""
-        settings = load_settings(
-            {
-                "FORGE_DEFAULT_FLEET_KIND": "simulated",
-                "FORGE_DATA_DIR": str(self.data),
-                "FORGE_REDIS_URL": self.redis.url,
-                "FORGE_PORT": str(self.port),
-                "FORGE_BOOTSTRAP_TOKEN": TOKEN,
-            }
-        )
+        settings = load_settings(self.settings())
         prepare(settings)
         parts = build(settings)
         parts.ports.objects.prepare()
@@ -272,22 +277,27 @@ class Platform:
             self._nudge(ports.store.due(at=ports.now(), limit=500))
 
     @contextmanager
-    def gateway(self) -> Iterator[Gateway]:
-        """A gateway on `port`, or on a free one while that is taken; stopped as SIGTERM would."""
+    def gateway(self, limits: TransportLimits | None = None, /, **settings: str) -> Iterator[Gateway]:
+        """A gateway on `port`, or on a free one while that is taken; stopped as SIGTERM would. `settings` are more
+        FORGE_* variables."""
         parts = self.parts()
-        gateway = make_gateway(parts)
+        parts = replace(parts, settings=load_settings({**self.settings(), **settings}))
+        gateway = make_gateway(parts, limits=limits)
+        port = free_port() if self.port in self._taken else self.port
+        self._taken.add(port)
         options: dict[str, Any] = uvicorn_options(TransportLimits())
-        config = uvicorn.Config(gateway.asgi, port=self.port, log_config=None, timeout_graceful_shutdown=20, **options)
+        config = uvicorn.Config(gateway.asgi, port=port, log_config=None, timeout_graceful_shutdown=20, **options)
         server = _Server(config, gateway)
         thread = threading.Thread(target=server.run, name="gateway", daemon=True)
         thread.start()
         try:
             assert server.ready.wait(PATIENCE_S)
-            yield Gateway(self.port, gateway.services, gateway.desk, parts)
+            yield Gateway(port, gateway.services, gateway.desk, parts, server.loop)
         finally:
             server.should_exit = True
             thread.join(PATIENCE_S)
             parts.close()
+            self._taken.discard(port)
         assert not thread.is_alive()
 
 

@@ -34,7 +34,7 @@ from starforge.domain.queries import FeedRow
 from starforge.domain.rights import Caller
 
 CANCEL_AGAIN_S = 0.5
-SHARED = frozenset({"job", "jobs", "events"})
+SHARED = frozenset({"job", "jobs", "jobLogs", "events"})
 """Subscriptions whose resolvers tell the opening and what comes live apart."""
 
 

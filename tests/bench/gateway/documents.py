@@ -46,12 +46,13 @@ def new_page() -> str:
     return json.dumps({"query": JOBS, "variables": {"first": 50, "before": "@TIME@"}})
 
 
-def submission() -> str:
+def submission(keys: str = "bench") -> str:
+    """The body of a submission with a key of its own, which begins with `keys`."""
     spec = {
         "name": "bench",
         "command": ["python3", "train.py"],
         "pools": [{"name": "main", "series": "h200", "machines": 1, "gpusPerMachine": 1}],
     }
     code = {"files": [{"path": "train.py", "content": "print('hello')\n"}]}
-    given = {"spec": spec, "code": code, "idempotencyKey": "bench-@N@"}
+    given = {"spec": spec, "code": code, "idempotencyKey": f"{keys}-@N@"}
     return json.dumps({"query": SUBMIT, "variables": {"input": given}})

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -18,8 +19,10 @@ STOP_S = 15
 
 
 def stay_aside() -> None:
-    """Keep this process and all its children off the server's core, except the server."""
+    """Keep this process and all its children off the server's core, except the server; let them open many sockets."""
     os.sched_setaffinity(0, {REST_CORE})
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @contextlib.contextmanager
@@ -70,7 +73,12 @@ class Server:
             process = subprocess.Popen(
                 self._command, env=self._env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._cwd
             )
-        await_port(self.port, process)
+        try:
+            await_port(self.port, process)
+        except BaseException:
+            process.kill()
+            process.wait(timeout=STOP_S)
+            raise
         return process
 
     def stop(self) -> None:

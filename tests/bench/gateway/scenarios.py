@@ -84,9 +84,12 @@ def ended(crowd: Tool, pub: Tool, drain_s: float = DRAIN_S) -> Row:
     }  # fmt: skip
 
 
-def warm_up(site: Site, folder: Path) -> None:
-    """Let it compile and cache what it can: a few subscribers for a second, a few requests."""
-    with subscribers(site, folder, 20, 1) as crowd:
+def warm_up(site: Site, folder: Path, *, mutate: bool) -> None:
+    """Let it compile and cache what it can: a few subscribers for a second, a few mutations."""
+    with contextlib.ExitStack() as also:
+        if mutate:
+            also.enter_context(requests(site, folder, submission("warm"), rate=MUTATION_RATE))
+        crowd = also.enter_context(subscribers(site, folder, 20, 1))
         crowd.wait("ready")
         with published(site, folder, 1, ONE_JOB_RATE) as pub:
             crowd.wait("warm")
@@ -127,7 +130,7 @@ class Crowd:
 def fan_out(site: Site, folder: Path, size: Size, of: Crowd) -> Row:
     """Figures of a crowd."""
     count = of.count
-    warm_up(site, folder)
+    warm_up(site, folder, mutate=of.mutate)
     rss = site.server.rss()
     with subscribers(site, folder, count, of.jobs) as crowd, contextlib.ExitStack() as also:
         setup = crowd.wait("ready", 180)["setup_seconds"]

@@ -8,7 +8,7 @@ _FAN_OUT = (
     ("server", "server"), ("subscribers", "subscribers"), ("setup_s", "setup s"), ("per_second", "deliveries/s"),
     ("p50_ms", "p50 ms"), ("p99_ms", "p99 ms"), ("max_ms", "max ms"), ("cpu_us", "CPU µs a delivery"),
     ("server_cpu", "server's core"), ("kib_per_subscriber", "KiB a subscriber"), ("kib_per_subscriber_busy", "… busy"),
-    ("bytes_per_message", "bytes"), ("lost", "skipped"), ("doubled", "doubled"), ("missing", "never came"),
+    ("bytes_per_message", "bytes"), ("lost", "skipped or lost"), ("doubled", "doubled"), ("missing", "never came"),
     ("published_per_s", "changes/s"), ("generator_cpu", "generator's core"), ("others_cpu", "others on the server's"),
 )  # fmt: skip
 _COLUMNS = {

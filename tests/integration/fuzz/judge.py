@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from starforge.api.transport.codes import ErrorCode
 
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "0"))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 0)
 """Of each test; 0 for the few that every run makes, which are always the same."""
 TELLTALES = (
     "Traceback", "/src/", "site-packages", 'File "', "object at 0x", "sqlalchemy", "psycopg", "sqlite3", "graphql.error",

@@ -12,7 +12,7 @@ query($id: ID!) {
   fleets { id name }
   job(id: $id) {
     id name project attempts { id number } pods { id name } logSources { id key } labels { key value }
-    capsule { id digest } code { digest } events(first: 9) { edges { cursor node { id } } }
+    capsule { id digest } events(first: 9) { edges { cursor node { id } } }
     logs(first: 9) { edges { cursor } }
   }
   jobs(first: 9) { edges { cursor node { id } } }

@@ -1,5 +1,7 @@
 """Log lines live: each once and in order, from rows or archive, until the log is closed."""
 
+import asyncio
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
@@ -9,23 +11,25 @@ import strawberry
 from strawberry import Info, argument
 
 from starforge.api import ids
-from starforge.api.context import Context, of_subscription
+from starforge.api.context import Context, of_subscription, source_of
 from starforge.api.cursors import line_cursor, read_line_cursor
 from starforge.api.enums import ChangeKind
 from starforge.api.feed.listener import Listener
-from starforge.api.feed.stream import BOOKMARK_S
+from starforge.api.feed.stream import BOOKMARK_S, TELL_AGAIN_S
 from starforge.api.feed.types import LogChunk
 from starforge.api.logs.pages import LINES_MAX, find_source, read_lines
 from starforge.api.logs.types import LogLine, LogSource
 from starforge.api.paging import bad_input
+from starforge.api.transport.source import Joint, Source, Step
 from starforge.domain import logs
 from starforge.domain.changes import Aspect
-from starforge.domain.errors import Defect
+from starforge.domain.errors import Defect, StoreUnavailable
 from starforge.domain.logs import DRIVER, LogState
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.queries import FeedKind, FeedRow
 
 CHUNK_BYTES = 256 * 1024
+_log = logging.getLogger(__name__)
 
 
 @strawberry.type
@@ -73,32 +77,93 @@ class LogSubscriptions:
 async def _follow(
     context: Context, run: RunKey, key: str, after: str | None, tail: int | None
 ) -> AsyncGenerator[LogChunk, None]:
-    log = ids.log(run, key)
-    source: logs.LogSource | None = None
-    number = await _first(context, run, key, read_line_cursor(after, log), tail)
-    subject = f"{run} {key}"
-    listener = Listener(lambda row: _concerns(row, run, subject), coalesce=True)
-    leave = context.services.hub.listen(listener)
-    try:
-        while True:
-            context.renew()
-            # Looked at before the log: once nothing more comes, no line can have come in between.
-            is_over = source is None and await _is_over(context, run)
-            source = await find_source(context, run, key)
-            while source and number < source.lines:
-                found = await _some(context, source, number + 1)
-                if not found:
-                    raise Defect(f"Log {key} of {run} has {source.lines} lines, but none after {number}.")
-                for lines in split(found):
-                    number = lines[-1].number
-                    yield _chunk(log, number, source, lines)
-            if is_over if source is None else source.state is not LogState.OPEN:
-                yield _chunk(log, number, source, [], end=True)
-                return
-            if not await listener.take(BOOKMARK_S):
-                yield _chunk(log, number, source, None)
-    finally:
-        leave()
+    told = source_of(context)
+    told.topic = ids.log(run, key)
+    log = _Log(context, told, run, key)
+    async with aclosing(log.live() if told.live else log.opening(after, tail)) as chunks:
+        async for step, chunk in chunks:
+            told.step = step
+            yield chunk
+            while told.take_again():
+                await asyncio.sleep(TELL_AGAIN_S)
+                yield chunk
+
+
+Chunks = AsyncGenerator[tuple[Step, LogChunk], None]
+
+
+class _Log:
+    """Tells the lines of one log, whose places are the numbers of lines."""
+
+    def __init__(self, context: Context, told: Source, run: RunKey, key: str) -> None:
+        self._context, self._told, self._run, self._key = context, told, run, key
+        self._source: logs.LogSource | None = None
+        self._number = 0
+        self._is_over = False
+
+    async def opening(self, after: str | None, tail: int | None) -> Chunks:
+        resume_at = self._told.resume_at
+        given = read_line_cursor(after, self._told.topic)
+        self._number = (
+            await _first(self._context, self._run, self._key, given, tail) if resume_at is None else resume_at
+        )
+        async with aclosing(self._new()) as chunks:
+            async for chunk in chunks:
+                yield chunk
+        if not self._has_ended():
+            self._told.joint = Joint(self._number, self._number, {}, self._told.topic)
+
+    async def live(self) -> Chunks:
+        subject = f"{self._run} {self._key}"
+        listener = Listener(lambda row: _concerns(row, self._run, subject), coalesce=True)
+        leave = self._context.services.hub.listen(listener, [self._run.job])
+        try:
+            source = await find_source(self._context, self._run, self._key)
+            self._number = source.lines if source else 0
+            self._told.listening.set()
+            while not self._has_ended():
+                try:
+                    async with aclosing(self._new()) as chunks:
+                        async for chunk in chunks:
+                            yield chunk
+                except StoreUnavailable as outage:
+                    _log.warning("Following a log waits for the database: %s", outage)
+                    await asyncio.sleep(TELL_AGAIN_S)
+                    continue
+                if not self._has_ended() and not await listener.take(BOOKMARK_S):
+                    yield Step(self._number), self._chunk(None)
+        finally:
+            leave()
+
+    def _has_ended(self) -> bool:
+        return self._is_over
+
+    async def _new(self) -> Chunks:
+        """Lines after those that were told, and the last word if nothing more can come."""
+        self._context.renew(afresh=True)
+        # Looked at before the log: once nothing more comes, no line can have come in between.
+        cannot_come = self._source is None and await _cannot_come(self._context, self._run)
+        source = self._source = await find_source(self._context, self._run, self._key)
+        while source and self._number < source.lines:
+            found = await _some(self._context, source, self._number + 1)
+            if not found:
+                raise Defect(f"Log {self._key} of {self._run} has {source.lines} lines, none after {self._number}.")
+            for lines in split(found):
+                since, self._number = self._number, lines[-1].number
+                yield Step(self._number, since=since), self._chunk(lines)
+        if cannot_come if source is None else source.state is not LogState.OPEN:
+            self._is_over = True
+            yield Step(self._number, ahead=True), self._chunk([], end=True)
+
+    def _chunk(self, lines: list[logs.LogLine] | None, *, end: bool = False) -> LogChunk:
+        return LogChunk(
+            cursor=line_cursor(self._told.topic, self._number),
+            kind=ChangeKind.BOOKMARK if lines is None else ChangeKind.UPDATED,
+            at=datetime.now(UTC),
+            source=LogSource.of(self._source) if self._source else None,
+            lines=None if lines is None else [LogLine.of(line) for line in lines],
+            end=end,
+        )
 
 
 def _concerns(row: FeedRow, run: RunKey, subject: str) -> bool:
@@ -139,20 +204,7 @@ def split(lines: Sequence[logs.LogLine]) -> list[list[logs.LogLine]]:
     return chunks
 
 
-async def _is_over(context: Context, run: RunKey) -> bool:
+async def _cannot_come(context: Context, run: RunKey) -> bool:
     """Whether nothing more can come of an attempt."""
     job = await context.job(run.job)
     return job.attempt.number > run.attempt or job.ended
-
-
-def _chunk(
-    log: str, number: int, source: logs.LogSource | None, lines: list[logs.LogLine] | None, *, end: bool = False
-) -> LogChunk:
-    return LogChunk(
-        cursor=line_cursor(log, number),
-        kind=ChangeKind.BOOKMARK if lines is None else ChangeKind.UPDATED,
-        at=datetime.now(UTC),
-        source=LogSource.of(source) if source else None,
-        lines=None if lines is None else [LogLine.of(line) for line in lines],
-        end=end,
-    )

@@ -1,6 +1,7 @@
 """JSON as it goes over the wire, both ways."""
 
 import json
+from math import isinf
 from typing import Any
 
 
@@ -12,10 +13,18 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if isinf(number):
+        raise ValueError("a number is beyond what a double holds")
+    return number
+
+
 def decode_json(text: str | bytes) -> Any:
-    """Raises NotJson, also for NaN and Infinity, for bytes that are not UTF-8 and for what is nested too deeply."""
+    """Raises NotJson, also for NaN and Infinity and numbers as large, for bytes that are not UTF-8 and for what is nested
+    too deeply."""
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise NotJson("this is not JSON, or it is nested too deeply") from error
 

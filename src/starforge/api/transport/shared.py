@@ -44,8 +44,10 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class Opening:
+    """`joint` is None if the source was over with it."""
+
     results: tuple[tuple[Step, bytes], ...]
-    joint: Joint
+    joint: Joint | None
 
 
 @dataclass(eq=False)
@@ -56,6 +58,9 @@ class _Newcomer:
 
     def wants(self, step: Step) -> bool:
         return not self.joint.knows(step) and (step.until > self.joint.position or step.ahead)
+
+    def has_part_of(self, step: Step) -> bool:
+        return step.since is not None and step.since < self.joint.position < step.until
 
 
 class Group:
@@ -116,7 +121,8 @@ class Group:
         return opened
 
     def _is_current(self, opened: Opening | RequestRefused | None) -> bool:
-        return isinstance(opened, Opening) and opened.joint.position >= self.position
+        joint = opened.joint if isinstance(opened, Opening) else None
+        return joint is not None and joint.position >= self.position
 
     async def _open(self, run: Run, resume_at: int | None) -> Opening | RequestRefused | None:
         source, results, size = Source(resume_at=resume_at), list[tuple[Step, bytes]](), 0
@@ -132,12 +138,17 @@ class Group:
             return refused
         except Exception as error:  # noqa: BLE001  because_of logs it
             return RequestRefused.because_of(error)
-        return Opening(tuple(results), source.joint) if source.joint else None
+        return Opening(tuple(results), source.joint)
 
     def join(self, sink: Sink, joint: Joint) -> bool:
         """From now on `sink` gets what comes; False if it has missed something since its opening ended."""
         if self._ended:
             sink.ended(self._ended if isinstance(self._ended, RequestRefused) else None)
+            return True
+        if joint.topic != self._source.topic:
+            sink.ended(
+                RequestRefused(ErrorCode.UNAVAILABLE, "What you follow is just being replaced: subscribe again.")
+            )
             return True
         if joint.position < self.position:
             return False
@@ -209,11 +220,12 @@ class Group:
 
     def _send_newcomer(self, sink: Sink, newcomer: _Newcomer, step: Step, payload: bytes, before: int) -> None:
         if newcomer.wants(step):
-            if sink.blocked:
+            if sink.blocked or newcomer.has_part_of(step):
                 position = max(before, newcomer.joint.position)
                 self._drop(sink, replace(newcomer.joint, position=position))
                 return
             sink.next(payload)
+            self._counts.sent += 1
         if step.until >= newcomer.joint.settled_at:
             del self._newcomers[sink]
             self._members[sink] = None

@@ -17,7 +17,7 @@ class Step:
 
     A result about state has its `subject` and `revision`, and is `ahead` if that revision is of a later place than
     `until`, as the newest is what is told. `at` is when it was committed, in seconds since the epoch; None for what
-    was not.
+    was not. A result that can't be told in part, such as many lines, begins after `since`.
     """
 
     until: int
@@ -25,18 +25,20 @@ class Step:
     revision: int = 0
     ahead: bool = False
     at: float | None = None
+    since: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Joint:
     """Up to where somebody was told: all up to `position`, and of each subject of `told` that revision.
 
-    From `settled_at` on no revision of `told` can come again.
+    From `settled_at` on no revision of `told` can come again. `topic` is that of the source.
     """
 
     position: int
     settled_at: int
     told: Mapping[str, int]
+    topic: str = ""
 
     def knows(self, step: Step) -> bool:
         """Whether the revision, or a newer one, was told already."""
@@ -45,7 +47,8 @@ class Joint:
     def then(self, later: "Joint") -> "Joint":
         """Where somebody is who was told up to here, and then up to `later`."""
         settled_at = max(self.settled_at, later.settled_at)
-        return Joint(later.position, settled_at, {**self.told, **later.told} if self.told else later.told)
+        told = {**self.told, **later.told} if self.told else later.told
+        return Joint(later.position, settled_at, told, later.topic)
 
 
 def _settled() -> bool:
@@ -60,6 +63,7 @@ class Source:
     The resolver sets `step` before each result and `joint` at the end of an opening, and `listening` as soon as a live
     source misses nothing more. After a result that could not be whole, `again` asks it for the same once more.
     `ahead` are the revisions that were told before their place was reached.
+    `topic` is what the arguments came to mean, if that may differ from time to time.
     `unsettled` tells a live source that somebody joins who may hold what it does not know of.
     """
 
@@ -70,6 +74,7 @@ class Source:
     listening: asyncio.Event = field(default_factory=asyncio.Event)
     again: bool = False
     ahead: dict[str, int] = field(default_factory=dict)
+    topic: str = ""
     unsettled: Callable[[], bool] = _settled
 
     def told_step(self) -> Step:
