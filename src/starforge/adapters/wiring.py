@@ -233,5 +233,8 @@ def _simulated(settings: Settings) -> Fleet:
     state = settings.data_dir / "simulated.db"
     state.parent.mkdir(parents=True, exist_ok=True)
     return SimulatedFleet(
-        defaults=_defaults(settings, logical_gpus=True), state=state, clock=now, world=World(seed=settings.simulate_seed)
+        defaults=_defaults(settings, logical_gpus=True),
+        state=state,
+        clock=now,
+        world=World(seed=settings.simulate_seed),
     )

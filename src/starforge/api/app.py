@@ -101,6 +101,7 @@ def make_gateway(parts: Parts, *, dev: bool = False, limits: TransportLimits | N
         still_valid=authority.still_valid,
         charge=lambda caller, points: budget.charge(caller, points).told(),
         resolve=persisted.resolve,
+        personal=("idempotencyKey",),
     )
     gateway = graphql(
         schema,

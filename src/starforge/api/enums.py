@@ -452,9 +452,7 @@ described(
         "CREATED": "A new job was made.",
         "REPLAYED": "The same key and body came before: this is that job and nothing was made.",
         "REFUSED": "Refused, see `userErrors`.",
-        "NOT_DONE": (
-            "Fine by itself, but not made because ALL_OR_NOTHING was asked for and another item was refused."
-        ),
+        "NOT_DONE": ("Fine by itself, but not made because ALL_OR_NOTHING was asked for and another item was refused."),
     },
 )
 described(

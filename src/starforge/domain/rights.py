@@ -90,8 +90,12 @@ class Caller:
         return replace(draft, project=project)
 
     def jobs(self, which: JobFilter) -> JobFilter:
-        """The filter narrowed to what they may see."""
-        return replace(which, projects=self._seen(which.projects))
+        """The filter narrowed to what they may see; idempotency keys are those that they gave themselves."""
+        which = replace(which, projects=self._seen(which.projects))
+        if which.idempotency_keys is None:
+            return which
+        mine = which.created_by is None or self.actor.name in which.created_by
+        return replace(which, created_by=(self.actor.name,) if mine else ())
 
     def events(self, which: EventFilter) -> EventFilter:
         """The filter narrowed to what they may see."""

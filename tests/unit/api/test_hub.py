@@ -76,8 +76,9 @@ async def test_a_gap_is_read_from_the_table() -> None:
 
 
 async def test_a_mark_reads_the_table() -> None:
-    _, collector = await told(Table(head=2), None, None)
+    hub, collector = await told(Table(head=2), None, None)
     assert collector.positions == [1, 2]
+    assert hub.gaps_repaired == 1
 
 
 async def test_what_comes_twice_or_late_is_dropped() -> None:

@@ -28,9 +28,7 @@ _COLUMNS = {
 _STAMPED = frozenset(column.name for column in STAMP)
 
 
-def job_page(
-    connection: Connection, cache: JobCache, which: JobFilter, order: JobOrder, window: Window
-) -> Page[Job]:
+def job_page(connection: Connection, cache: JobCache, which: JobFilter, order: JobOrder, window: Window) -> Page[Job]:
     """In at most three statements, of which one reads the jobs that this process has not read before."""
     by, rows = _ordered(order)
     found = read_page(connection, rows.where(*job_conditions(which)), by, window, stamp_of)

@@ -70,18 +70,19 @@ class Hub:
     async def _take(self, rows: Sequence[FeedRow]) -> None:
         for row in rows:
             if row.position > self.position + 1:
-                self.gaps_repaired += 1
                 await self._catch_up()
             if row.position == self.position + 1:
                 self._deliver(row)
 
     async def _catch_up(self) -> None:
+        before = self.position
         while True:
             rows = await self._table.rows(self.position, READ_LIMIT)
             for row in rows:
                 self._deliver_next(row)
             if len(rows) < READ_LIMIT:
-                return
+                break
+        self.gaps_repaired += self.position > before
 
     def _deliver_next(self, row: FeedRow) -> None:
         if row.position <= self.position:

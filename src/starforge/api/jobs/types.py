@@ -73,6 +73,7 @@ class Attempt(Node, Mirror):
     )
     ended_at: datetime | None = strawberry.field(description="When it reached its end state; null before.")
     clocks: list[Clock] = strawberry.field(description="Its clocks.")
+
     @strawberry.field(description="Where it was put; null until it was.")
     def placement(self, info: Info) -> Placement | None:
         return placement(of_info(info), self.mirrored)
@@ -115,7 +116,8 @@ class Job(Workload, Mirror):
     clocks: list[Clock] = strawberry.field(description="Its clocks with their due times: queue, pre-running, active.")
     events: LazyEvents = strawberry.field(
         description="Its timeline: our events and Kubernetes Events in one, oldest first; take `last` for the newest.",
-        resolver=workload_events, directives=[page_size()]
+        resolver=workload_events,
+        directives=[page_size()],
     )
     priority: int = strawberry.field(description="Priority, -100 to 100, higher first.")
     state: JobState = strawberry.field(
@@ -144,12 +146,12 @@ class Job(Workload, Mirror):
 
     attempt: int = strawberry.field(description="Number of the current attempt, from 1.")
 
-    @strawberry.field(description="All attempts, oldest first; at most 100.",  directives=[list_size(3)])
+    @strawberry.field(description="All attempts, oldest first; at most 100.", directives=[list_size(3)])
     async def attempts(self, info: Info) -> list[Attempt]:
         return [Attempt.of(row, self.row.id) for row in await of_info(info).loaders.attempts.load(self.row.id)]
 
     pools: list[Pool] = strawberry.field(
-        description=("Its pools with how far their machines are, the primary pool first."),  directives=[list_size(3)]
+        description=("Its pools with how far their machines are, the primary pool first."), directives=[list_size(3)]
     )
 
     @strawberry.field(
@@ -173,7 +175,9 @@ class Job(Workload, Mirror):
     ) -> list[str]:
         return await of_info(info).metric_names(self._run(attempt))
 
-    @strawberry.field(description="Metric curves for a chart, thinned to what a chart can show.",  directives=[cost(10), list_size(20)])
+    @strawberry.field(
+        description="Metric curves for a chart, thinned to what a chart can show.", directives=[cost(10), list_size(20)]
+    )
     async def metrics(
         self,
         info: Info,
@@ -204,7 +208,8 @@ class Job(Workload, Mirror):
     @strawberry.field(
         description=(
             "The states it went through in all attempts, oldest first, for a timeline with durations; at most 1,000."
-        ),  directives=[list_size(10)]
+        ),
+        directives=[list_size(10)],
     )
     async def history(self, info: Info) -> list[StateSpan]:
         attempts = await of_info(info).loaders.attempts.load(self.row.id)
@@ -243,7 +248,8 @@ class Job(Workload, Mirror):
         description=(
             "Lines of one log, the same whether live or archived; null, with an error, when the store that holds them"
             " can't be asked."
-        ),  directives=[cost(10), page_size()]
+        ),
+        directives=[cost(10), page_size()],
     )
     async def logs(
         self,
@@ -315,12 +321,15 @@ class Job(Workload, Mirror):
         base = of_info(info).services.web_url
         return f"{base.rstrip('/')}/jobs/{self.row.id}" if base else None
 
-    idempotency_key: str | None = strawberry.field(
-        description=("Idempotency key it was submitted with, or null if there was none or it is another caller's.")
+    @strawberry.field(
+        description="Idempotency key it was submitted with, or null if there was none or it is another caller's."
     )
+    def idempotency_key(self, info: Info) -> str | None:
+        return self.row.idempotency_key if self.row.created_by == of_info(info).caller.actor else None
 
     @strawberry.field(  # type: ignore[misc]  # the interface has it without arguments
-        description="Its Pods, or processes on a fleet without Pods; at most 1,000, gone ones included.",  directives=[list_size(20)]
+        description="Its Pods, or processes on a fleet without Pods; at most 1,000, gone ones included.",
+        directives=[list_size(20)],
     )
     async def pods(
         self,
@@ -335,7 +344,8 @@ class Job(Workload, Mirror):
         return [Pod.of(pod, run) for pod in chosen[:1000]]
 
     @strawberry.field(  # type: ignore[misc]  # the interface has it without arguments
-        description="Where its log lines come from: the driver, and every container of every Pod; at most 1,000.",  directives=[list_size(20)]
+        description="Where its log lines come from: the driver, and every container of every Pod; at most 1,000.",
+        directives=[list_size(20)],
     )
     async def log_sources(
         self,
@@ -368,7 +378,6 @@ class Job(Workload, Mirror):
         "created_at": "row.created_at",
         "created_by": lambda this: Actor.of(this.row.created_by),
         "updated_at": "row.updated_at",
-        "idempotency_key": "row.idempotency_key",
         "reason": lambda this: Reason.maybe(this.mirrored.reason),
         "attempt": "mirrored.number",
         "pools": lambda this: Pool.all_of(this.row),
@@ -376,7 +385,9 @@ class Job(Workload, Mirror):
         "ray_job_name": lambda this: this.mirrored.rayjob.name if this.mirrored.rayjob else None,
         "teardown": lambda this: Teardown.of(this.mirrored.teardown),
         "log_archive": lambda this: LogArchive.of(this.mirrored.archive),
-        "cancellation": lambda this: Cancellation.of(this.mirrored.cancellation) if this.mirrored.cancellation else None,
+        "cancellation": lambda this: (
+            Cancellation.of(this.mirrored.cancellation) if this.mirrored.cancellation else None
+        ),
         "clocks": lambda this: [Clock.of(clock) for clock in this.mirrored.clocks],
         "observation": lambda this: Observation.of(this.mirrored),
     }
@@ -394,7 +405,7 @@ def _allowed(row: domain.Job, caller: Caller) -> list[Action]:
     return [*cancel, *retry, Action.READ_LOGS, Action.DOWNLOAD]
 
 
-@strawberry.type(description="A job and its cursor.",  directives=[cost(0)])
+@strawberry.type(description="A job and its cursor.", directives=[cost(0)])
 class JobEdge(Mirror):
     cursor: str = strawberry.field(description="Cursor of this job.")
     node: Job = strawberry.field(description="The job.")
@@ -411,11 +422,13 @@ class JobConnection(Mirror):
     nodes: list[Job] = strawberry.field(description="The jobs alone.")
     page_info: PageInfo = strawberry.field(description="Where the page lies.")
 
-    @strawberry.field(description=("How many match in all, exact up to 10,000 and 10,000 beyond."),  directives=[cost(5)])
+    @strawberry.field(
+        description=("How many match in all, exact up to 10,000 and 10,000 beyond."), directives=[cost(5)]
+    )
     async def total_count(self) -> int:
         return min(await self.count(), TOTAL_COUNT_MAX)
 
-    @strawberry.field(description="False when there are more than `totalCount` says.",  directives=[cost(5)])
+    @strawberry.field(description="False when there are more than `totalCount` says.", directives=[cost(5)])
     async def total_count_exact(self) -> bool:
         return await self.count() <= TOTAL_COUNT_MAX
 

@@ -7,6 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from graphql import DocumentNode
 
+from starforge.api.transport.encoding import encode_sorted
 from starforge.api.transport.request import GraphQLRequest
 
 CallerT = TypeVar("CallerT")
@@ -75,7 +76,8 @@ class Callers(Generic[CallerT]):
 
     `rights` are equal for two who are shown the same, `key` tells one from another, `expires_at` is when they are no
     longer who they are (seconds since the epoch), and `still_valid` gives those of many who still are. `charge` takes
-    the points that an operation costs, or raises. `resolve` puts the document in for its id, or raises.
+    the points that an operation costs, or raises. `resolve` puts the document in for its id, or raises. Where one of
+    the words `personal` is in a request, its answer is for that caller alone.
     """
 
     authenticate: Authenticate[CallerT]
@@ -85,6 +87,14 @@ class Callers(Generic[CallerT]):
     still_valid: Callable[[Collection[CallerT]], Awaitable[Collection[CallerT]]] = _all
     charge: Callable[[CallerT, int], CostTold | None] = _free
     resolve: Callable[[GraphQLRequest], GraphQLRequest] = _as_it_is
+    personal: tuple[str, ...] = ()
+
+    def sharing(self, caller: CallerT, request: GraphQLRequest) -> Hashable:
+        """Equal for two callers who may be sent the very same bytes."""
+        asked = request.query + encode_sorted(request.variables or {})
+        if any(word in asked for word in self.personal):
+            return self.rights(caller), self.key(caller)
+        return self.rights(caller)
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class Desk(Generic[CallerT]):
         variables = dict(asked.request.variables or {})
         after = _take_after(root, variables, asked)
         key = (asked.document.text, asked.request.operation_name, encode_sorted(variables),
-               self.callers.rights(incoming.caller))  # fmt: skip
+               self.callers.sharing(incoming.caller, asked.request))  # fmt: skip
         self.groups.resumed += after not in (None, "null")
         return Following(place, run, after, self.groups.group(key, run))
 

@@ -105,7 +105,12 @@ class Executor(Generic[CallerT]):
             return None
         if not self._keeping.is_stable(text.parsed, name):
             return None
-        return text, name, encode_sorted(operation.request.variables or {}), self._callers.rights(caller)
+        return (
+            text,
+            name,
+            encode_sorted(operation.request.variables or {}),
+            self._callers.sharing(caller, operation.request),
+        )
 
     def extensions(self, operation: Prepared) -> bytes | None:
         told = {**operation.document.text.extensions, **({"cost": operation.cost} if operation.cost else {})}

@@ -125,7 +125,10 @@ def _steering(executor: CompiledExecutor) -> tuple[str, ...] | None:
         return None
     if any(fragment.variable_signatures for fragment in executor.fragments.values()):
         return None
-    nodes: list[OperationDefinitionNode | FragmentDefinitionNode] = [executor.operation, *executor.fragment_definitions.values()]
+    nodes: list[OperationDefinitionNode | FragmentDefinitionNode] = [
+        executor.operation,
+        *executor.fragment_definitions.values(),
+    ]
     return tuple(sorted({name for node in nodes for name in _steered_by(node)}))
 
 
