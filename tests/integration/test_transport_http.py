@@ -58,7 +58,7 @@ BODIES: dict[str, tuple[Any, int, int, str | None]] = {
     "half of a surrogate pair": (r'{"query": "{echo(text: \"\\ud83d\\ude00 \")}"}', 200, 200, None),
     "a field that fails": ({"query": "{secret}"}, 200, 200, "INTERNAL_SERVER_ERROR"),
     "a root that fails": ({"query": "{never}"}, 200, 200, "NOT_FOUND"),
-    "what JSON can't carry": ({"query": "{notANumber}"}, 500, 500, "INTERNAL_SERVER_ERROR"),
+    "what JSON can't carry": ({"query": "{notJson}"}, 500, 500, "INTERNAL_SERVER_ERROR"),
     "no JSON": ("{", 400, 400, "BAD_REQUEST"),
     "no UTF-8": (b'{"query": "{\xff}"}', 400, 400, "BAD_REQUEST"),
     "NaN": ('{"query": "{__typename}", "variables": {"a": NaN}}', 400, 400, "BAD_REQUEST"),

@@ -2,28 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ParamSpec, TypeVar
 
 from strawberry import Info
-from strawberry.dataloader import DataLoader
 
 from starforge.api.budget import POINTS, POINTS_PER_S, Budget
 from starforge.api.feed.hub import Hub
+from starforge.api.loaders import Loaders
 from starforge.api.transport.limits import TransportLimits
 from starforge.api.transport.source import Source
 from starforge.domain.changes import CapsuleRecord
 from starforge.domain.errors import NotFound
-from starforge.domain.job import Attempt, Job
-from starforge.domain.logs import LogLine, LogSource
+from starforge.domain.job import Job
 from starforge.domain.names import Digest, JobId, RunKey
-from starforge.domain.observation import PodView
-from starforge.domain.ports import Ports, Store
-from starforge.domain.progress import Curve
-from starforge.domain.queries import CurveRange, EventsAsked, LogRange, Page
+from starforge.domain.ports import Ports
 from starforge.domain.rights import Caller
 from starforge.domain.timeline import Entry
 
@@ -70,11 +66,11 @@ class Services:
         """The answer of a blocking call that asks the object store."""
         return await _threaded(self._objects, lambda: call(*args, **kwargs))
 
-    def loaders(self, *, afresh: bool = False) -> "Loaders":
+    def loaders(self, *, afresh: bool = False) -> Loaders:
         """What all live subscriptions load by, as long as the feed stands where it stands."""
         known = self._loaders
         if afresh or known is None or known[0] != self.hub.position:
-            known = self._loaders = self.hub.position, Loaders(self)
+            known = self._loaders = self.hub.position, Loaders(self.ports.store, self.thread)
         return known[1]
 
     def close(self) -> None:
@@ -84,60 +80,6 @@ class Services:
 
 async def _threaded(pool: ThreadPoolExecutor, call: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(pool, call)
-
-
-class Loaders:
-    """One for each operation, and a new one for each event of a subscription."""
-
-    def __init__(self, services: Services) -> None:
-        store = services.ports.store
-
-        def many(ask: Callable[[Sequence[Any]], Any], default: Callable[[], Any]) -> Any:
-            async def load(keys: list[Any]) -> list[Any]:
-                found = await services.thread(ask, keys)
-                return [found[key] if key in found else default() for key in keys]
-
-            return load
-
-        self.jobs: DataLoader[JobId, Job | None] = DataLoader(many(store.jobs_by_id, lambda: None))
-        self.attempts: DataLoader[JobId, Sequence[Attempt]] = DataLoader(many(store.attempts, list))
-        self.pods: DataLoader[RunKey, Sequence[PodView]] = DataLoader(many(store.pods, list))
-        self.log_sources: DataLoader[RunKey, Sequence[LogSource]] = DataLoader(many(store.log_sources, list))
-        self.capsules: DataLoader[Digest, CapsuleRecord | None] = DataLoader(many(store.capsules, lambda: None))
-        self.used_capsules: DataLoader[tuple[Projects, Digest], CapsuleRecord | None] = DataLoader(
-            many(lambda asked: _used_capsules(store, asked), lambda: None)
-        )
-        self.entries: DataLoader[str, Entry | None] = DataLoader(many(store.entries, lambda: None))
-        self.metric_names: DataLoader[RunKey, Sequence[str]] = DataLoader(many(store.metric_names, list))
-        self.curves: DataLoader[tuple[CurveRange, RunKey], Sequence[Curve]] = DataLoader(
-            many(lambda asked: _curves(store, asked), list)
-        )
-        self.log_lines: DataLoader[LogRange, Sequence[LogLine]] = DataLoader(many(store.log_ranges, list))
-        self.entry_pages: DataLoader[EventsAsked, Page[Entry]] = DataLoader(
-            many(store.entry_pages, lambda: Page([], has_next=False, has_previous=False))
-        )
-
-
-def _used_capsules(
-    store: Store, asked: Sequence[tuple[Projects, Digest]]
-) -> Mapping[tuple[Projects, Digest], CapsuleRecord]:
-    """Capsules that jobs of some projects use, asked for together where the projects are the same."""
-    digests: dict[Projects, list[Digest]] = {}
-    for projects, digest in asked:
-        digests.setdefault(projects, []).append(digest)
-    found = {projects: store.capsules(some, projects=projects) for projects, some in digests.items()}
-    return {(projects, digest): one for projects, some in found.items() for digest, one in some.items()}
-
-
-def _curves(
-    store: Store, asked: Sequence[tuple[CurveRange, RunKey]]
-) -> Mapping[tuple[CurveRange, RunKey], Sequence[Curve]]:
-    """Curves of many runs, asked for together where the same is wanted of them."""
-    runs: dict[CurveRange, list[RunKey]] = {}
-    for which, run in asked:
-        runs.setdefault(which, []).append(run)
-    found = {which: store.metric_curves(some, which) for which, some in runs.items()}
-    return {(which, run): curves for which, of_run in found.items() for run, curves in of_run.items()}
 
 
 @dataclass
@@ -153,12 +95,16 @@ class Context:
     loaders: Loaders = field(init=False)
 
     def __post_init__(self) -> None:
-        self.loaders = Loaders(self.services)
+        self.loaders = Loaders(self.services.ports.store, self.services.thread)
 
     def renew(self, *, afresh: bool = False) -> None:
         """Forget what was loaded: for the next event it may be old. `afresh` is for after an outage."""
         is_live = self.source is not None and self.source.live
-        self.loaders = self.services.loaders(afresh=afresh) if is_live else Loaders(self.services)
+        self.loaders = (
+            self.services.loaders(afresh=afresh)
+            if is_live
+            else Loaders(self.services.ports.store, self.services.thread)
+        )
 
     @property
     def ports(self) -> Ports:

@@ -51,7 +51,7 @@ class Awaits(Enum):
 class Connection(Generic[CallerT]):
     __slots__ = (
         "_authorization", "_desk", "_frames", "_host", "_init_came", "_is_draining", "_room", "_task", "awaits",
-        "blocked", "blocked_since", "due", "incoming", "operations",
+        "blocked", "blocked_since", "due", "expires_at", "incoming", "operations",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +69,7 @@ class Connection(Generic[CallerT]):
         self.operations: dict[str, Operation] = {}
         self.blocked = False
         self.blocked_since = 0.0
+        self.expires_at = float("inf")
         self.awaits = Awaits.INIT
         self.due = desk.now() + desk.limits.init_timeout_s
         desk.connections.add(self)
@@ -133,6 +134,7 @@ class Connection(Generic[CallerT]):
             return
         self._authorization, self._task = None, None
         self.incoming = Incoming(caller, Transport.WEBSOCKET)
+        self.expires_at = self._desk.callers.expires_at(caller) or float("inf")
         self.write(_ACK)
         self._expect_ping()
 

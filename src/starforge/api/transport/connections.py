@@ -16,7 +16,8 @@ from starforge.api.transport.limits import TransportLimits
 if TYPE_CHECKING:
     from starforge.api.transport.connection import Connection
 
-SWEEP_S = 0.5
+SWEEP_S = 1.0
+EXPIRED = "Your token has expired: connect again with a new one."
 VALIDITY_S = 5.0
 """How often it is asked whether the tokens of open connections are still good."""
 LOOKS_PER_TURN = 1000
@@ -117,11 +118,13 @@ class Connections(Generic[CallerT]):
                 connection.on_due(now)
             if connection.blocked and now - connection.blocked_since > self._limits.send_timeout_s:
                 connection.close_as_slow()
+            if epoch >= connection.expires_at:
+                connection.revoke(EXPIRED)
             if count % LOOKS_PER_TURN == 0:
                 await asyncio.sleep(0)
-        for open_, caller in self._identified().items():
+        for stream, caller in list(self._streams.items()):
             if self._is_expired(caller, epoch):
-                open_.revoke("Your token has expired: connect again with a new one.")
+                stream.revoke(EXPIRED)
 
     def _identified(self) -> dict["Revocable", CallerT]:
         found: dict[Revocable, CallerT] = dict(self._streams)

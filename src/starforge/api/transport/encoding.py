@@ -4,6 +4,8 @@ import json
 from math import isinf
 from typing import Any
 
+import orjson
+
 
 class NotJson(ValueError):
     """The text is not JSON (RFC 8259); the sentence says so to the client."""
@@ -27,6 +29,17 @@ def decode_json(text: str | bytes) -> Any:
         return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise NotJson("this is not JSON, or it is nested too deeply") from error
+
+
+def encode_response(response: Any) -> bytes:
+    """As `encode_json`, and ten times as fast; numbers that JSON can't carry become null, which no scalar of ours gives.
+
+    Raises TypeError for what is no JSON at all.
+    """
+    try:
+        return orjson.dumps(response)
+    except orjson.JSONEncodeError:
+        return encode_json(response).encode()  # half of a surrogate pair, which it escapes
 
 
 def encode_json(value: Any) -> str:

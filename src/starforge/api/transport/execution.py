@@ -22,7 +22,7 @@ from starforge.api.transport.callers import (
 )
 from starforge.api.transport.codes import ErrorCode
 from starforge.api.transport.documents import Document, Documents
-from starforge.api.transport.encoding import encode_json, encode_sorted
+from starforge.api.transport.encoding import encode_json, encode_response, encode_sorted
 from starforge.api.transport.errors import RequestRefused, describe
 from starforge.api.transport.limits import TransportLimits
 from starforge.api.transport.mutations import RunningMutations
@@ -156,7 +156,7 @@ class Executor(Generic[CallerT]):
 
 def _encoded(response: dict[str, Any]) -> bytes:
     try:
-        return encode_json(response).encode()
+        return encode_response(response)
     except (TypeError, ValueError) as error:
         raise RequestRefused.because_of(error) from error
 

@@ -4,7 +4,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol
 
-from starforge.api.transport.encoding import encode_json
+from starforge.api.transport.encoding import encode_response
 from starforge.api.transport.shared import Group, Run, Sink
 from starforge.api.transport.source import Joint, Source
 
@@ -75,6 +75,6 @@ class Following:
         async with aclosing(self.run(source)) as responses:
             async for response in responses:
                 if told is None or not told.knows(source.told_step()):
-                    self.place.next(encode_json(response).encode())
+                    self.place.next(encode_response(response))
                     await self.place.room()
         return source.joint

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from starforge.api.transport.codes import ErrorCode
 from starforge.api.transport.counting import Spread
-from starforge.api.transport.encoding import encode_json
+from starforge.api.transport.encoding import encode_response
 from starforge.api.transport.errors import RequestRefused
 from starforge.api.transport.source import Joint, Source, Step
 
@@ -129,7 +129,7 @@ class Group:
         try:
             async with aclosing(run(source)) as responses:
                 async for response in responses:
-                    payload = encode_json(response).encode()
+                    payload = encode_response(response)
                     results.append((source.told_step(), payload))
                     size += len(payload)
                     if size > OPENING_BYTES:
@@ -194,7 +194,7 @@ class Group:
         if _was_cut(response):
             self._source.again = True
         else:
-            await self._send(self._source.told_step(), encode_json(response).encode())
+            await self._send(self._source.told_step(), encode_response(response))
 
     async def _send(self, step: Step, payload: bytes) -> None:
         self._counts.executed += 1

@@ -1,6 +1,7 @@
 """graphql-core's executor, which takes the compiled way where there is one."""
 
-from collections.abc import Awaitable, Iterator, Sequence
+import asyncio
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from typing import Any
 
 from graphql import (
@@ -17,6 +18,7 @@ from graphql.pyutils import Path
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from starforge.api.transport.compiled.plan import Plan
+from starforge.api.transport.pacing import FEW, Rests, current, pace_of
 
 PLANS_MAX = 16
 """Of one operation: a document that is steered in more ways than these is not compiled for the others."""
@@ -31,6 +33,7 @@ class CompiledExecutor(StrawberryGraphQLCoreExecutionContext):
         self._plan = _plan(self)
         if self._plan is not None:
             self._relevant_sub_fields = self._plan.sub_fields
+        self._rests = _rests()
 
     def execute_collected_root_fields(
         self,
@@ -89,6 +92,46 @@ class CompiledExecutor(StrawberryGraphQLCoreExecutionContext):
                 except Exception:  # noqa: BLE001, S110  graphql-core finds it again and tells of it
                     pass
         return super().complete_value(return_type, field_details_list, info, path, result, position_context)
+
+    async def complete_awaitable_value(
+        self,
+        return_type: GraphQLOutputType,
+        field_details_list: FieldDetailsList,
+        info: GraphQLResolveInfo[Any],
+        path: Path,
+        result: Any,
+        position_context: Any,
+    ) -> Any:
+        paced = result if self._rests is None else self._rests.before(result)
+        return await super().complete_awaitable_value(
+            return_type, field_details_list, info, path, paced, position_context
+        )
+
+    def complete_iterable_value(
+        self,
+        item_type: GraphQLOutputType,
+        field_details_list: FieldDetailsList,
+        info: GraphQLResolveInfo[Any],
+        path: Path,
+        items: Iterable[Any],
+        position_context: Any,
+    ) -> Any:
+        if self._rests is None or not isinstance(items, list | tuple) or len(items) <= FEW:
+            return super().complete_iterable_value(item_type, field_details_list, info, path, items, position_context)
+        return self.complete_async_iterator_value(
+            item_type, field_details_list, info, path, self._rests.between(items), position_context
+        )
+
+
+def _rests() -> Rests | None:
+    """Of the operation that begins; None where no loop runs that others wait for."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+    rests = Rests(pace_of(loop))
+    current.set(rests)
+    return rests
 
 
 def _merge(order: GroupedFieldSet, done: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
