@@ -1,7 +1,8 @@
 """Writes schema.graphql and docs/reference from the code.
 
 With --check says whether they are what is committed, and whether a change breaks clients that nobody noted in
-schema-changes.md; with --release VERSION makes the schema of the code the one that changes are compared with.
+schema-changes.md; with --release VERSION makes the schema of the code the one that changes are compared with, and what
+clients send that it does not have the most that may be missing.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from starforge.api.schema import print_schema
 ROOT = Path(__file__).parent.parent
 PRINTED = "schema.graphql"
 RELEASED = f"{REFERENCE}/released.graphql"
+PRUNED, PRUNED_RELEASED = "tests/data/pruned.txt", "tests/data/pruned.released.txt"
 
 
 def main() -> int:
@@ -34,6 +36,7 @@ def main() -> int:
         return 1 if found else 0
     if given.release:
         written |= {RELEASED: schema, NOTES: release((ROOT / NOTES).read_text(), given.release)}
+        written[PRUNED_RELEASED] = (ROOT / PRUNED).read_text()
     write(ROOT, written)
     return 0
 

@@ -42,6 +42,7 @@ from starforge.api.schema import print_schema
 DATA = Path(__file__).parent / "data"
 SENT = DATA / "operations.graphql"
 PRUNED = DATA / "pruned.txt"
+RELEASED = DATA / "pruned.released.txt"
 Record = Callable[[str], None]
 
 

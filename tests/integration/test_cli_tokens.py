@@ -62,7 +62,17 @@ def test_what_was_made_is_listed() -> None:
 
 def test_a_token_of_one_project_submits_there() -> None:
     assert create("--project", "vision")["project"] == "vision"
-    assert create("--project", "vision", "--project", "speech")["project"] is None
+    assert create("--project", "vision", "--project", "speech", name="nightly")["project"] is None
+
+
+def test_a_name_is_free_again_once_its_token_is_revoked() -> None:
+    made = create("--project", "vision")
+    again = run("create", "--name", "ci", "--role", "admin")
+    assert (again.exit_code, again.stdout) == (2, "")
+    assert f"The token {made['id']} is named 'ci' already" in " ".join(again.stderr.split())
+    done("revoke", made["id"])
+    assert create("--project", "vision")["id"] != made["id"]
+    assert len(done("list")) == 2
 
 
 @pytest.mark.parametrize("whole", [False, True])

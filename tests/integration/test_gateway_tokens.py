@@ -35,10 +35,13 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
         yield running
 
 
-def made(gateway: Gateway, *projects: str, role: Role = Role.SUBMITTER, lives_s: float | None = None) -> ShownToken:
+def made(
+    gateway: Gateway, *projects: str, role: Role = Role.SUBMITTER, lives_s: float | None = None, name: str | None = None
+) -> ShownToken:
+    """A token, of a name that no other has unless one is given."""
     at = gateway.parts.ports.now()
     expires = at + timedelta(seconds=lives_s) if lives_s else None
-    draft = TokenDraft("ci", role, projects or None, expires_at=expires)
+    draft = TokenDraft(name or f"ci {secrets.token_hex(4)}", role, projects or None, expires_at=expires)
     return create_token(gateway.parts.ports.store, draft, at=at, random=lambda: secrets.token_hex(16))[1]
 
 
@@ -58,7 +61,7 @@ def refusal(answer: httpx.Response) -> tuple[int, str, str]:
 
 
 def test_the_viewer_of_a_token(gateway: Gateway) -> None:
-    token = made(gateway, "vision", "speech", lives_s=3600)
+    token = made(gateway, "vision", "speech", lives_s=3600, name="ci")
     viewer = replace(gateway, token=token.text).ask(VIEWER)["viewer"]
     assert viewer.pop("expiresAt") is not None
     limits = viewer.pop("limits")

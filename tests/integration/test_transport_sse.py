@@ -126,8 +126,17 @@ def test_a_stream_too_many() -> None:
     with serve(TransportLimits(connections_per_caller=1)) as server, opened(server, "subscription {hang}") as response:
         stream = events(response)
         next(stream)
-        (kind, told), _ = everything(server, "subscription {hang}")
-        assert (kind, told["errors"][0]["extensions"]["code"]) == ("next", "TOO_MANY_SUBSCRIPTIONS")
+        with opened(server, "subscription {hang}") as refused:
+            told = json.loads(refused.read())
+        assert (refused.status_code, told["errors"][0]["extensions"]["code"]) == (429, "TOO_MANY_SUBSCRIPTIONS")
+
+
+def test_a_mutation_is_answered_though_the_gateway_ends(server: Running) -> None:
+    with opened(server, "mutation {write}") as response:
+        assert server.world.started.wait(PATIENCE_S)
+        server.ask_to_stop()
+        server.world.open_gate()
+        assert list(events(response)) == [("next", {"data": {"write": "written"}}), ("complete", None)]
 
 
 def test_the_end_of_the_gateway_ends_streams(server: Running) -> None:

@@ -1,9 +1,12 @@
-"""What clients will send validates, but for what is listed in tests/data/pruned.txt, which may only shrink."""
+"""What clients will send validates, but for what is listed in tests/data/pruned.txt, which may only shrink.
+
+What it was at the last release is in tests/data/pruned.released.txt, written by `scripts/schema.py --release`.
+"""
 
 import pytest
 from graphql import parse, validate
 
-from tests.operations import PRUNED, Operation, operations, our_schema, pruned_lines
+from tests.operations import PRUNED, RELEASED, Operation, operations, our_schema, pruned_lines
 
 SCHEMA = our_schema()
 OPERATIONS = list(operations(SCHEMA))
@@ -23,6 +26,12 @@ def test_nothing_is_cut_away_that_the_list_does_not_have() -> None:
     assert not lost, f"The schema had this before, or clients ask for something new; put it back: {lost}"
     assert not won, f"The schema has this by now, so {PRUNED.name} has to shrink ({RENEW}): {won}"
     assert listed == now, f"{PRUNED.name} is in another order: {RENEW}."
+
+
+def test_the_list_has_nothing_that_it_did_not_have_at_the_last_release() -> None:
+    released = set(RELEASED.read_text().splitlines())
+    won = [one for one in PRUNED.read_text().splitlines() if one not in released]
+    assert not won, f"Clients were promised this with the last release; put it back into the schema: {won}"
 
 
 def test_most_operations_are_answered_by_now() -> None:

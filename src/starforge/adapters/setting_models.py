@@ -55,6 +55,9 @@ class Settings(FromMapping):
     # The gateway
     host: str = _setting("127.0.0.1", "Address that the gateway listens on.", "0.0.0.0")  # noqa: S104
     port: int = _setting(8000, "Port that the gateway listens on.", ge=1, le=65535)
+    shutdown_grace_s: int = _setting(
+        35, "Seconds after SIGTERM until the gateway cancels what still runs; begun mutations are done all the same.",
+        ge=1, le=3600)
     public_url: types.HttpUrl | None = _setting(
         None, "Address of the gateway for its clients, in links that it gives out; host and port if it is not set.",
         "https://forge.example.com")

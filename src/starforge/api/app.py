@@ -1,6 +1,7 @@
 """The gateway as an ASGI application."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -34,6 +35,8 @@ from starforge.domain.queries import FeedRow
 from starforge.domain.rights import Caller
 
 CANCEL_AGAIN_S = 0.5
+DRAIN_S = 60
+_log = logging.getLogger(__name__)
 SHARED = frozenset({"job", "jobs", "jobLogs", "events"})
 """Subscriptions whose resolvers tell the opening and what comes live apart."""
 
@@ -155,11 +158,22 @@ async def _lifespan(
     try:
         yield {} if dev else {FRONT: desk.front}
     finally:
-        await mutations.drain()
+        await _drained(mutations)
         await end(delivering)
         await end(sweeping)
         await authority.close()
         services.close()
+
+
+async def _drained(mutations: RunningMutations) -> None:
+    """The database itself gives up sooner than this."""
+    try:
+        async with asyncio.timeout(DRAIN_S):
+            await mutations.drain()
+    except TimeoutError:
+        _log.error(
+            "A mutation did not end in %s s; whether it was done, its client finds out by sending it again.", DRAIN_S
+        )
 
 
 async def end(task: asyncio.Task[None]) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from strawberry.dataloader import DataLoader
 
-from starforge.api.transport.pacing import Together
+from starforge.api.transport.pacing import PacedLoader, Together
 from starforge.domain.changes import CapsuleRecord
 from starforge.domain.job import Attempt, Job
 from starforge.domain.logs import LogLine, LogSource
@@ -39,7 +39,7 @@ class Loaders:
             found = await together(keys)
             return [found[key] if key in found else default() for key in keys]
 
-        return DataLoader(load)
+        return PacedLoader(load)
 
     @cached_property
     def jobs(self) -> DataLoader[JobId, Job | None]:

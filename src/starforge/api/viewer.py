@@ -51,7 +51,7 @@ class Limits:
             request_bytes=BigInt(transport.body_bytes),
             document_cost=transport.document_cost,
             document_depth=transport.document_depth,
-            subscriptions_per_connection=transport.subscriptions_per_connection,
+            subscriptions_per_connection=transport.operations_per_connection,
             connections=transport.connections_per_caller,
             snapshot_jobs=SNAPSHOT_MAX,
             idempotency_seconds=int(PROMISED.total_seconds()),

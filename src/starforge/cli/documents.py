@@ -125,8 +125,9 @@ mutation SubmitJobs($items: [SubmitJobInput!]!) {{
 """
 
 FIND_SUBMISSIONS = """
-query FindSubmissions($keys: [String!]!) {
-  jobs(filter: { idempotencyKeys: $keys }, first: 100) { nodes { id idempotencyKey } }
+query FindSubmissions($keys: [String!]!, $projects: [String!]) {
+  viewer { project }
+  jobs(filter: { idempotencyKeys: $keys, projects: $projects }, first: 100) { nodes { id project idempotencyKey } }
 }
 """
 

@@ -12,8 +12,6 @@ from types import FrameType
 from starforge.adapters.settings import Settings, load_settings
 from starforge.domain.errors import SettingsWrong
 
-GRACE_S = 35
-
 
 def settings_or_exit(needs: tuple[str, ...] = ()) -> Settings:
     """The settings of this process; exit code 2, with a sentence for each that is wrong."""
@@ -47,8 +45,9 @@ def api(*, dev: bool = False) -> None:
     limits = TransportLimits()
     gateway = make_gateway(parts, dev=dev and settings.bootstrap_token is None, limits=limits)
     tune_garbage()
+    on_signal(sys.exit)  # uvicorn raises the signal again once everything has ended
     try:
-        server(gateway, host=settings.host, port=settings.port, grace_s=GRACE_S, limits=limits).run()
+        server(gateway, host=settings.host, port=settings.port, grace_s=settings.shutdown_grace_s, limits=limits).run()
     finally:
         parts.close()
 

@@ -13,14 +13,16 @@ from starforge.cli.shapes import JOB_SPEC, Fields, ListOf, Number, Shape, Text
 from starforge.domain.errors import Problem, SpecRefused
 
 NAME = "starforge.yaml"
-PROJECT = "default"
 BYTES_MAX = 1024 * 1024
 FieldPath = tuple[str, ...]
 
 
 @dataclass
 class SpecFile:
-    """A spec as JobSpecInput wants it, and the line (from 1) that each field of it is on."""
+    """A spec as JobSpecInput wants it, and the line (from 1) that each field of it is on.
+
+    A project that the file does not name is left out: the gateway knows where the jobs of a token go.
+    """
 
     spec: dict[str, Any] = field(default_factory=dict)
     lines: dict[FieldPath, int] = field(default_factory=dict)
@@ -60,7 +62,7 @@ def parse_spec(text: bytes | str) -> SpecFile:
     if node is None:
         raise _refused(f"{NAME} is empty; it needs {', '.join(JOB_SPEC.required)}.")
     file = SpecFile()
-    file.spec = {"project": PROJECT, **read_node(node, JOB_SPEC, (), file)}
+    file.spec = read_node(node, JOB_SPEC, (), file)
     return file
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from starforge.domain.actions.cancel import CancelStatus, Wish, cancel
 from starforge.domain.actions.cancel_many import Sweep, Swept, cancel_many
-from starforge.domain.errors import UserMistake
+from starforge.domain.errors import Problem, UserMistake, WrongState
 from starforge.domain.job import Actor, ActorKind, JobState
 from starforge.domain.names import JobId
 from starforge.domain.queries import JobFilter
@@ -146,6 +146,22 @@ def test_one_that_somebody_else_cancels_meanwhile_holds_up_nobody(world: World) 
     cancellation = world.job(jobs[1]).attempt.cancellation
     assert cancellation is not None
     assert cancellation.note == "mine"
+
+
+def test_one_that_is_refused_holds_up_nobody_and_is_told_why(world: World) -> None:
+    jobs = submitted(world, 3)
+    mistake = WrongState([Problem("WRONG_STATE", (), "It can't be canceled now.")])
+
+    def refuse() -> None:
+        raise mistake
+
+    someone = lambda: cancel(world.ports, jobs[0], Wish(ANN))  # noqa: E731
+    world.store.interfere = [someone, lambda: None, refuse]  # all of them, somebody's own, the second alone
+    done = sweep(world)
+    assert told(done) == [(S.ALREADY_ENDED, jobs[0]), (S.REFUSED, jobs[1]), (S.REQUESTED, jobs[2])]
+    assert done.refused == {jobs[1]: mistake}
+    assert done.mistake is None
+    assert [world.job(job).state for job in jobs] == [JobState.FINISHING, JobState.SUBMITTED, JobState.FINISHING]
 
 
 def test_many_jobs_cost_few_transactions(world: World) -> None:

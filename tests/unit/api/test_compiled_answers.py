@@ -43,6 +43,7 @@ PLAIN.execution_context_class = StrawberryGraphQLCoreExecutionContext
 CALLER = Caller(ME, Role.ADMIN)
 QUERIES = [one for one in operations(our_schema()) if one.document and one.kind == "query"]
 EVERY = list(HealthCheck)
+JOBS = 4
 
 
 @dataclass
@@ -75,7 +76,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     services = Services(ports, cast("Any", None), retention_s=60)
     there = Library(store, services)
 
-    @settings(max_examples=12, deadline=None, suppress_health_check=EVERY, derandomize=True, database=None)
+    @settings(max_examples=JOBS, deadline=None, suppress_health_check=EVERY, derandomize=True, database=None)
     @given(job=some_job(), pods=st.lists(anything(PodView), min_size=1, max_size=2).map(tuple))
     def fill(job: Job, pods: tuple[PodView, ...]) -> None:
         there.jobs.append(there.add(job, pods))
@@ -176,8 +177,8 @@ def documents(draw: st.DrawFn) -> str:
     )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=EVERY)
-@given(text=documents(), number=st.integers(0, 11), yes=st.booleans())
+@settings(max_examples=5, deadline=None, suppress_health_check=EVERY)
+@given(text=documents(), number=st.integers(0, JOBS - 1), yes=st.booleans())
 def test_any_selection(library: Library, text: str, number: int, yes: bool) -> None:
     assert validate(COMPILED._schema, parse(text)) == []
     there = library.jobs[number]

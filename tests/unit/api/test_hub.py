@@ -164,3 +164,27 @@ async def test_between_says_when_rows_are_gone() -> None:
     hub = Hub(Table(head=9, floor=5), Ears().hear)
     with pytest.raises(CursorExpired):
         await anext(hub.between(3, 9))
+
+
+async def test_the_head_is_read_after_it_was_asked_for_and_once_for_all_who_wait() -> None:
+    table, gate, reads = Table(head=1), asyncio.Event(), list[int]()
+
+    async def bounds() -> tuple[int, int]:
+        found = (table.floor, table.head)
+        reads.append(table.head)
+        await gate.wait()
+        return found
+
+    table.bounds = bounds  # type: ignore[method-assign]
+    hub = Hub(table, Ears().hear)
+    first = asyncio.create_task(hub.head())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert reads == [1]
+    table.head = 2
+    later = [asyncio.create_task(hub.head()) for _ in range(3)]
+    await asyncio.sleep(0)
+    gate.set()
+    assert await first == (0, 1)
+    assert await asyncio.gather(*later) == [(0, 2)] * 3
+    assert reads == [1, 2]

@@ -174,7 +174,47 @@ def test_many_rows_are_read_together() -> None:
             store.change(str(number), matches=True)
         return len(await jobs.tell(store.feed)), store.statements
 
-    assert asyncio.run(run()) == (50, 1)
+    assert asyncio.run(run()) == (50, 2)
+
+
+class Busy(Jobs):
+    """A store in which a job begins to match, or stops, right after a look at it."""
+
+    def __init__(self, look: str, *, matches: bool) -> None:
+        super().__init__()
+        self.look = look
+        self.matches = matches
+
+    def _looked(self, look: str) -> None:
+        if look == self.look:
+            self.look = ""
+            self.change("a", matches=self.matches)
+
+    def jobs_by_id(self, ids: Sequence[JobId]) -> Mapping[JobId, Job]:
+        found = super().jobs_by_id(ids)
+        self._looked("jobs_by_id")
+        return found
+
+    def job_page(self, which: JobFilter, order: JobOrder, window: Window) -> Page[Job]:
+        page = super().job_page(which, order, window)
+        self._looked("job_page")
+        return page
+
+
+@pytest.mark.parametrize("look", ["jobs_by_id", "job_page"])
+@pytest.mark.parametrize("matches", [False, True])
+def test_a_job_that_changes_between_two_looks_is_told_of_as_it_became(look: str, *, matches: bool) -> None:
+    async def run() -> dict[str, int]:
+        store, client = Busy(look, matches=matches), Client()
+        store.change("a", matches=not matches)
+        context = context_of(store)
+        jobs = _Jobs(context, JobFilter(name_prefix="in"), Source(live=True), resumed=False)
+        for position in range(2):
+            client.apply(changes_of(await jobs.tell(store.feed[position : position + 1])))
+        context.services.close()
+        return client.holds
+
+    assert asyncio.run(run()) == ({"job-a": 2} if matches else {})
 
 
 def test_a_job_whose_record_is_gone_is_removed() -> None:

@@ -17,8 +17,8 @@ from starforge.api.feed.stream import Telling, follow, resume_position
 from starforge.api.transport.codes import ErrorCode
 from starforge.api.transport.errors import RequestRefused
 from starforge.api.transport.following import Following
-from starforge.api.transport.shared import Groups
-from starforge.api.transport.source import Joint, Source, Step
+from starforge.api.transport.shared import Groups, Run
+from starforge.api.transport.source import Cut, Joint, Source, Step
 from starforge.domain.errors import CursorExpired, CursorInvalid, StarForgeError
 from starforge.domain.names import JobId
 from starforge.domain.queries import FeedRow
@@ -71,7 +71,7 @@ class World:
 class Reader:
     """One subscriber, with everything it was sent and did not look at yet."""
 
-    def __init__(self, world: World, teller: Teller, after: int | None) -> None:
+    def __init__(self, world: World, teller: Teller, after: int | None, how: Run | None = None) -> None:
         self._payloads: asyncio.Queue[Told | RequestRefused | None] = asyncio.Queue()
         self.blocked = False
         self._has_room = asyncio.Event()
@@ -86,8 +86,8 @@ class Reader:
             except StarForgeError as error:
                 raise RequestRefused.because_of(error) from error
 
-        group = world.groups.group((type(teller), teller.coalesce, teller.even), run)
-        self.following = Following(self, run, str(after), group)
+        group = world.groups.group((type(teller), teller.coalesce, teller.even), how or run)
+        self.following = Following(self, how or run, str(after), group)
         self.begun = asyncio.create_task(self._guarded(self.following.begin()))
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
@@ -283,3 +283,58 @@ def test_everybody_is_told_everything_once_and_in_order(data: st.DataObject) -> 
 async def turns(count: int) -> None:
     for _ in range(count):
         await asyncio.sleep(0)
+
+
+async def test_a_subscriber_that_is_blocked_while_the_others_leave_comes_back() -> None:
+    world = World(5)
+    async with following(world) as slow:
+        async with following(world) as quick:
+            await slow.read(2)
+            await quick.read(2)
+            slow.block()
+            await world.happens(1)
+            assert await quick.read(1) == [("row", 6)]
+        assert len(world.groups) == 1
+        slow.unblock()
+        assert await slow.read(2) == [("row", 6), ("bookmark", 6)]
+        await world.happens(1)
+        assert await slow.read(1) == [("row", 7)]
+
+
+async def test_leaving_twice_takes_nothing_from_those_who_came_later() -> None:
+    world = World(5)
+    async with following(world) as one:
+        await one.read(2)
+    async with following(world) as other:
+        one.following.end()
+        await other.read(2)
+        await world.happens(1)
+        assert await other.read(1) == [("row", 6)]
+        assert (len(world.groups), world.groups.members) == (1, 1)
+
+
+async def test_an_opening_is_whole_or_none() -> None:
+    world = World(5)
+    outages = [True]
+
+    async def run(source: Source) -> AsyncIterator[dict[str, Any]]:
+        async with aclosing(follow(world.hub, Teller(), source, None)) as changes:
+            async for change in changes:
+                cut = {"data": change, "errors": [{"message": "", "extensions": {"code": "UNAVAILABLE"}}]}
+                yield Cut(cut) if outages and not source.live else {"data": change}
+
+    async def begin() -> Reader:
+        reader = Reader(world, Teller(), None, run)
+        await reader.begun
+        return reader
+
+    first = await begin()
+    with pytest.raises(RequestRefused) as refused:
+        await first.read(1)
+    assert refused.value.code is ErrorCode.UNAVAILABLE
+    outages.clear()
+    second = await begin()
+    assert await second.read(2) == [("snapshot", 5), ("bookmark", 5)]
+    for reader in (first, second):
+        reader.following.end()
+    await turns(2)

@@ -64,7 +64,6 @@ def test_a_matrix_is_every_combination_but_those_excluded_and_those_included(dir
 def test_parameters_are_put_into_name_command_env_and_labels(directory: Path) -> None:
     spec = batch(directory, SWEEP).items[2].spec
     assert spec == {
-        "project": "default",
         "name": "train-1e-3-1",
         "command": ["python3", "train.py", "--lr", "1e-3"],
         "env": [{"name": "MODE", "value": "fast"}, {"name": "SEED", "value": "1"}],

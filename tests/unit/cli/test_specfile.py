@@ -31,9 +31,8 @@ def test_the_examples_are_taken(example: str) -> None:
     assert read_spec(EXAMPLES / example).spec["name"] == example
 
 
-def test_what_is_taken_and_the_default_project() -> None:
+def test_what_is_taken_without_a_project_that_is_not_named() -> None:
     assert parse_spec(GOOD).spec == {
-        "project": "default",
         "name": "digits",
         "command": ["python3", "train.py"],
         "pools": [{"name": "train", "series": "h200", "machines": 1, "gpusPerMachine": 8}],

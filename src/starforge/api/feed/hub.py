@@ -6,6 +6,7 @@ that something may have been missed, makes the hub read what is missing from the
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from itertools import chain
@@ -38,7 +39,9 @@ class Hub:
         self._hear = hear
         self._listeners: set[Listener] = set()
         self._by_job: dict[JobId, set[Listener]] = {}
-        self._asked_head: asyncio.Task[tuple[int, int]] | None = None
+        self._head_now: asyncio.Task[tuple[int, int]] | None = None
+        self._head_next: asyncio.Task[tuple[int, int]] | None = None
+        self._own_lock = threading.Lock()
         self.position = 0
         self.gaps_repaired = 0
         self._own = 0
@@ -104,7 +107,8 @@ class Hub:
 
         def note(rows: Sequence[FeedRow]) -> None:
             if rows:
-                self._own = max(self._own, rows[-1].position)
+                with self._own_lock:
+                    self._own = max(self._own, rows[-1].position)
             publish(rows)
 
         return note
@@ -147,10 +151,16 @@ class Hub:
         return len(self._listeners) + sum(map(len, self._by_job.values()))
 
     async def head(self) -> tuple[int, int]:
-        """As `bounds`, asked once for all who want to know it at the same time."""
-        if self._asked_head is None or self._asked_head.done():
-            self._asked_head = asyncio.create_task(self._table.bounds())
-        return await asyncio.shield(self._asked_head)
+        """As `bounds`, read after this call began, and once for all who wait for it."""
+        if self._head_next is None:
+            self._head_next = asyncio.create_task(self._read_head(self._head_now))
+        return await asyncio.shield(self._head_next)
+
+    async def _read_head(self, before: asyncio.Task[tuple[int, int]] | None) -> tuple[int, int]:
+        if before is not None:
+            await asyncio.wait([before])
+        self._head_now, self._head_next = self._head_next, None  # who asks from now on, asks the next one
+        return await self._table.bounds()
 
     async def between(self, after: int, until: int) -> AsyncGenerator[Sequence[FeedRow], None]:
         """Rows of the table after `after` up to and with `until`, some at a time; CursorExpired if they are gone."""

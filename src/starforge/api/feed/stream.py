@@ -75,6 +75,7 @@ async def resume_position(hub: Hub, after: str) -> int:
 
 async def follow(hub: Hub, teller: Teller[Told], source: Source, after: int | None) -> AsyncGenerator[Told, None]:
     """The part of the stream that `source` asks for; `after` is where the arguments say that it begins."""
+    source.cursor = feed_cursor
     begin = after if source.resume_at is None else source.resume_at
     tellings = _live(hub, teller, source) if source.live else _opening(hub, teller, source, begin)
     async with aclosing(tellings):

@@ -19,7 +19,7 @@ from starforge.api.jobs.payloads import (
     SubmitOutcome,
 )
 from starforge.api.jobs.types import Attempt, Job
-from starforge.api.payloads import InputError, user_errors
+from starforge.api.payloads import InputError, UserError, user_errors
 from starforge.domain.actions import retry as retrying
 from starforge.domain.actions.cancel import Wish
 from starforge.domain.actions.cancel_many import Sweep, Swept, cancel_many
@@ -156,15 +156,22 @@ def _outcome(index: int, key: str | None, one: ItemOutcome, held: dict[JobId, Ro
 
 
 def _swept(done: Swept, *, dry_run: bool) -> CancelJobsPayload:
-    outcomes = [CancelOutcome(job=Job.of(job), status=status, user_errors=[]) for status, job in done.outcomes]
+    outcomes = [
+        CancelOutcome(job=Job.of(job), status=status, user_errors=_errors(done.refused.get(job.id)))
+        for status, job in done.outcomes
+    ]
     return CancelJobsPayload(
-        user_errors=user_errors(done.mistake) if done.mistake else [],
+        user_errors=_errors(done.mistake),
         dry_run=dry_run,
         outcomes=outcomes,
         matched_count=done.matched,
         remaining_count=done.remaining,
         gpus=done.gpus,
     )
+
+
+def _errors(mistake: UserMistake | None) -> list[UserError]:
+    return user_errors(mistake) if mistake else []
 
 
 async def _not_retried(context: Context, job: JobId, mistake: UserMistake) -> RetryJobPayload:

@@ -26,6 +26,8 @@ from starforge.domain.queries import JobFilter as Which
 
 _ALL = frozenset(Aspect)
 SNAPSHOT_MAX = 1000
+HELD_MAX = 20_000
+"""Jobs of which a subscription knows whether its clients hold them; of others, REMOVED may come twice."""
 AFTER = "Cursor to resume from, of this subscription or of `feed`; a snapshot comes first if left out."
 
 
@@ -135,19 +137,13 @@ class _Jobs:
     async def _read(self, jobs: Sequence[JobId]) -> dict[JobId, tuple[domain.Job | None, bool]]:
         """Each job as it is now, and whether it matches."""
         ids = list(dict.fromkeys(jobs))
+        rows = dict(zip(ids, await self._context.loaders.jobs.load_many(ids), strict=True))
         if not self._filters:
-            rows = await self._context.loaders.jobs.load_many(ids)
-            return {id_: (row, row is not None) for id_, row in zip(ids, rows, strict=True)}
+            return {id_: (row, row is not None) for id_, row in rows.items()}
+        # After the rows: one read later could be of a revision that matches again, and would be told as REMOVED.
         one_page = replace(self._which, ids=tuple(ids)), JobOrder(), Window(len(ids))
         page = await self._context.services.thread(self._context.ports.store.job_page, *one_page)
-        matching: dict[JobId, tuple[domain.Job | None, bool]] = {row.id: (row, True) for _, row in page.rows}
-        others = [id_ for id_ in ids if id_ not in matching and self._may_hold(id_)]
-        rest = await self._context.loaders.jobs.load_many(others)
-        return (
-            dict.fromkeys(ids, (None, False))
-            | matching
-            | {id_: (row, False) for id_, row in zip(others, rest, strict=True)}
-        )
+        return {id_: (row, False) for id_, row in rows.items()} | {row.id: (row, True) for _, row in page.rows}
 
     def _tell_one(self, row: FeedRow, id_: JobId, job: domain.Job | None, matches: bool) -> Telling[JobChange] | None:
         revision = job.revision if job else row.revision
@@ -181,6 +177,8 @@ class _Jobs:
     def _let_go(self, job: JobId) -> None:
         if self._filters and self._resumed:
             self._held[job] = False
+            if len(self._held) > HELD_MAX:
+                self._held = {job: True for job, held in self._held.items() if held}
         else:
             self._held.pop(job, None)
 

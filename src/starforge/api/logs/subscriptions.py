@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
 import strawberry
@@ -79,6 +80,7 @@ async def _follow(
 ) -> AsyncGenerator[LogChunk, None]:
     told = source_of(context)
     told.topic = ids.log(run, key)
+    told.cursor = partial(line_cursor, told.topic)
     log = _Log(context, told, run, key)
     async with aclosing(log.live() if told.live else log.opening(after, tail)) as chunks:
         async for step, chunk in chunks:

@@ -34,6 +34,12 @@ def read_get(request: Request) -> GraphQLRequest:
     return _read(parameters)
 
 
+def late_body(limits: TransportLimits) -> RequestRefused:
+    """For a client that does not send what it announced."""
+    sentence = f"The body did not come within {limits.body_timeout_s:g} seconds."
+    return RequestRefused(ErrorCode.BAD_REQUEST, sentence, status=408)
+
+
 def _demand_json(content_type: str) -> None:
     media_type, *parameters = (part.strip().lower() for part in content_type.split(";"))
     charsets = [part.partition("=")[2].strip('"') for part in parameters if part.startswith("charset=")]
@@ -57,8 +63,7 @@ async def _whole_body(request: Request, limits: TransportLimits) -> bytes:
         async with asyncio.timeout(limits.body_timeout_s):
             return await _read_up_to(request, limits)
     except TimeoutError as error:
-        sentence = f"The body did not come within {limits.body_timeout_s:g} seconds."
-        raise RequestRefused(ErrorCode.BAD_REQUEST, sentence, status=408) from error
+        raise late_body(limits) from error
     except ClientDisconnect as error:
         raise RequestRefused(ErrorCode.BAD_REQUEST, "The body was cut off.") from error
 

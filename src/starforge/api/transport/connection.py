@@ -185,6 +185,7 @@ class Connection(Generic[CallerT]):
         operation.is_mutation = asked.kind is OperationType.MUTATION
         if asked.kind is OperationType.SUBSCRIPTION:
             operation.is_subscription = True
+            self._close_if_drained()
             operation.following = self._desk.following(asked, incoming, operation)
             await operation.following.begin()
             return
@@ -246,8 +247,8 @@ class Connection(Generic[CallerT]):
         """What has not been read is told last, with the advice to resume."""
         sentence = "You read too slowly: resume from the last cursor that you got."
         for operation in list(self.operations.values()):
-            if operation.is_subscription:
-                operation.ended(RequestRefused(ErrorCode.SLOW_CONSUMER, sentence))
+            if operation.following is not None:
+                operation.ended(RequestRefused.slow(sentence, operation.following.cursor))
         self._desk.connections.slow += 1
         self.close(CloseCode.TRY_AGAIN_LATER, sentence)
 

@@ -1,8 +1,10 @@
 """What every connection of a gateway works with."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any, Generic
 
 from graphql import (
@@ -26,7 +28,6 @@ from starforge.api.transport.following import Following, Place
 from starforge.api.transport.front import Front
 from starforge.api.transport.limits import TransportLimits
 from starforge.api.transport.shared import Groups
-from starforge.api.transport.source import Source
 
 RESUME_ARGUMENT = "after"
 
@@ -75,22 +76,22 @@ class Desk(Generic[CallerT]):
     def following(self, asked: Prepared, incoming: Incoming[CallerT], place: Place) -> Following:
         """One subscription, in the group of those who asked the same."""
 
-        def run(source: Source) -> AsyncGenerator[dict[str, Any], None]:
-            return self.executor.stream(asked, incoming, source)
-
         root = _root_field(asked)
         if root is None or root.name.value not in self._shared:
-            return Following(place, run, None, None)
+            return Following(place, partial(self.executor.stream, asked, incoming), None, None)
         variables = dict(asked.request.variables or {})
         after = _take_after(root, variables, asked)
+        # What all have in common runs with what all have in common: not with where its first member begins.
+        common = replace(asked, request=replace(asked.request, variables=variables))
         key = (asked.document.text, asked.request.operation_name, encode_sorted(variables),
                self.callers.sharing(incoming.caller, asked.request))  # fmt: skip
         self.groups.resumed += after not in (None, "null")
-        return Following(place, run, after, self.groups.group(key, run))
+        group = self.groups.group(key, partial(self.executor.stream, common, incoming))
+        return Following(place, partial(self.executor.stream, asked, incoming), after, group)
 
 
 def _take_after(root: FieldNode, variables: dict[str, Any], asked: Prepared) -> str | None:
-    """Where the subscription begins, as text to compare; taken out of `variables` if nothing else uses it."""
+    """Where the subscription begins, as text to compare; if nothing else uses it, `variables` say nothing of it."""
     argument = next((one for one in root.arguments or () if one.name.value == RESUME_ARGUMENT), None)
     if argument is None:
         return None
@@ -98,10 +99,10 @@ def _take_after(root: FieldNode, variables: dict[str, Any], asked: Prepared) -> 
         return print_ast(argument.value)
     name = argument.value.name.value
     uses = asked.document.text.count(f"${name}")
-    given = variables.get(name)
+    given = encode_json(variables[name]) if name in variables else None
     if uses == 2:  # its definition and this
-        variables.pop(name, None)
-    return encode_json(given)
+        variables[name] = ""
+    return given
 
 
 def _root_field(asked: Prepared) -> FieldNode | None:

@@ -1,6 +1,7 @@
 """Documents are parsed, measured and validated once per text, whatever they arrive by."""
 
 import asyncio
+import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -67,7 +68,9 @@ def _name(node: OperationDefinitionNode) -> str | None:
 class DocumentText(str):
     """A document's text that carries its parsed and validated form, for PreparedDocument to find."""
 
-    __slots__ = ("extensions", "introspecting", "parsed")
+    __slots__ = ("digest", "extensions", "introspecting", "parsed")
+    digest: bytes
+    """Of the text; stands for it where the document itself must not be held on to."""
     parsed: DocumentNode
     introspecting: frozenset[str | None]
     """Names of the operations that ask for the schema alone; None for one without a name."""
@@ -111,6 +114,7 @@ def check_document(schema: Schema, text: str, limits: TransportLimits, prices: P
     operations = tuple(node for node in parsed.definitions if isinstance(node, OperationDefinitionNode))
     prepared = DocumentText(text)
     prepared.parsed = parsed
+    prepared.digest = hashlib.sha256(text.encode(errors="surrogatepass")).digest()
     prepared.introspecting = introspecting
     prepared.extensions = extension(deprecations(parsed, schema._schema))
     return Document(prepared, operations, Costs(operations, measured.operations), limits.document_cost)

@@ -8,7 +8,7 @@ from typing import Any
 from graphql import FieldNode, GraphQLError, GraphQLFormattedError, VariableDefinitionNode
 
 from starforge.api.transport.codes import ErrorCode, http_status, is_retryable
-from starforge.domain.errors import StarForgeError
+from starforge.domain.errors import SlowConsumer, StarForgeError
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +42,11 @@ class RequestRefused(Exception):
         return cls.with_errors([describe(located)])
 
     @classmethod
+    def slow(cls, sentence: str, cursor: str | None) -> "RequestRefused":
+        """SLOW_CONSUMER, with the cursor to resume from if it is known."""
+        return cls.because_of(SlowConsumer(sentence, cursor=cursor))
+
+    @classmethod
     def with_errors(cls, told: list[GraphQLFormattedError]) -> "RequestRefused":
         """Of errors that were described already; the first decides the status."""
         refused = cls(ErrorCode(told[0]["extensions"]["code"]))
@@ -62,7 +67,7 @@ class RequestRefused(Exception):
 
 def describe(error: GraphQLError) -> GraphQLFormattedError:
     """The error as the client gets it; what is not meant for it is masked, and logged under the id it is given."""
-    cause = _cause(error)
+    cause = cause_of(error)
     if isinstance(cause, StarForgeError) and _named_code(cause.code) not in (None, ErrorCode.INTERNAL_SERVER_ERROR):
         return _tell_ours(error, cause)
     code = _code_of_graphql(error, cause)
@@ -71,7 +76,8 @@ def describe(error: GraphQLError) -> GraphQLFormattedError:
     return _tell(error, error.message, code)
 
 
-def _cause(error: GraphQLError) -> Exception:
+def cause_of(error: GraphQLError) -> Exception:
+    """What was raised where the error is."""
     cause: Exception = error
     while isinstance(cause, GraphQLError) and cause.original_error is not None:
         cause = cause.original_error

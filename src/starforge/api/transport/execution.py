@@ -23,12 +23,12 @@ from starforge.api.transport.callers import (
 from starforge.api.transport.codes import ErrorCode
 from starforge.api.transport.documents import Document, Documents
 from starforge.api.transport.encoding import encode_json, encode_response, encode_sorted
-from starforge.api.transport.errors import RequestRefused, describe
+from starforge.api.transport.errors import RequestRefused, cause_of, describe
 from starforge.api.transport.limits import TransportLimits
 from starforge.api.transport.mutations import RunningMutations
 from starforge.api.transport.request import GraphQLRequest
-from starforge.api.transport.source import Source, TellsSource
-from starforge.domain.errors import StarForgeError
+from starforge.api.transport.source import Cut, Source, TellsSource
+from starforge.domain.errors import StarForgeError, StoreUnavailable
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ class Executor(Generic[CallerT]):
         self._mutations = mutations
         self._documents = Documents(schema, limits)
         self._keeping = keeping
+        self._answering: dict[tuple[Hashable, int], asyncio.Task[Answer | dict[str, Any] | RequestRefused]] = {}
         self.answers = Answers(keeping.position if keeping else lambda: None)
 
     async def prepare(self, request: GraphQLRequest, caller: CallerT) -> Prepared:
@@ -87,16 +88,42 @@ class Executor(Generic[CallerT]):
         kept = self.answers.get(key) if key is not None else None
         if kept is not None:
             return kept.body(self.extensions(operation))
-        since = self.answers.position()
-        response = await self._run(operation, incoming)
-        if key is not None and response.keys() == {"data"}:
-            kept = Answer.of(_encoded(response))
-            self.answers.put(key, kept, since=since)
-            return kept.body(self.extensions(operation))
+        response = await self._once(key, operation, incoming)
+        if isinstance(response, Answer):
+            return response.body(self.extensions(operation))
         extensions = {**operation.document.text.extensions, **({"cost": operation.cost} if operation.cost else {})}
         if extensions:
-            response["extensions"] = response.get("extensions", {}) | extensions
+            response = response | {"extensions": response.get("extensions", {}) | extensions}
         return _encoded(response)
+
+    async def _once(
+        self, key: Hashable | None, operation: Prepared, incoming: Incoming[CallerT]
+    ) -> Answer | dict[str, Any]:
+        """A response that can be kept is made once for all who ask the same while the feed stands still."""
+        since = self.answers.position()
+        if key is None or since is None:
+            return await self._run(operation, incoming)
+        running = self._answering.get((key, since))
+        if running is None:
+            running = self._answering[key, since] = asyncio.create_task(self._make(key, since, operation, incoming))
+            running.add_done_callback(lambda _: self._answering.pop((key, since), None))
+        made = await asyncio.shield(running)
+        if isinstance(made, RequestRefused):
+            raise made.again()
+        return made
+
+    async def _make(
+        self, key: Hashable, since: int, operation: Prepared, incoming: Incoming[CallerT]
+    ) -> Answer | dict[str, Any] | RequestRefused:
+        try:
+            response = await self._run(operation, incoming)
+            if response.keys() != {"data"}:
+                return response
+            answer = Answer.of(_encoded(response))
+        except RequestRefused as refused:
+            return refused
+        self.answers.put(key, answer, since=since)
+        return answer
 
     def key(self, operation: Prepared, caller: CallerT) -> Hashable | None:
         """What the answer is a function of beside the position of the feed; None if it is one of more than that."""
@@ -106,7 +133,7 @@ class Executor(Generic[CallerT]):
         if not self._keeping.is_stable(text.parsed, name):
             return None
         return (
-            text,
+            text.digest,
             name,
             encode_sorted(operation.request.variables or {}),
             self._callers.sharing(caller, operation.request),
@@ -174,7 +201,8 @@ def _response(result: Any) -> dict[str, Any]:
     errors = [describe(error) for error in result.errors or ()]
     if isinstance(result, PreExecutionError) or (result.data is None and _all_without_path(result.errors)):
         raise RequestRefused.with_errors(errors)
-    response: dict[str, Any] = {"data": result.data}
+    is_cut = any(isinstance(cause_of(error), StoreUnavailable) for error in result.errors or ())
+    response: dict[str, Any] = Cut(data=result.data) if is_cut else {"data": result.data}
     if errors:
         response["errors"] = errors
     if result.extensions:

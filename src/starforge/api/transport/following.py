@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from starforge.api.transport.encoding import encode_response
-from starforge.api.transport.shared import Group, Run, Sink
+from starforge.api.transport.shared import Group, Run, Sink, refuse_cut
 from starforge.api.transport.source import Joint, Source
 
 
@@ -19,12 +19,14 @@ class Place(Sink, Protocol):
 
 @dataclass(eq=False)
 class Following:
-    """One subscription. `group` is None for a source that is not shared: then the opening is all of it."""
+    """One subscription, a user of `group` until `end`. Without a group, the opening is all of it."""
 
     place: Place
     run: Run
     key: str | None
     group: Group | None
+    _behind: Joint | None = None
+    _is_here: bool = True
 
     async def begin(self) -> None:
         """Returns when it has joined, or `place` was told that it ended. Raises RequestRefused."""
@@ -38,17 +40,27 @@ class Following:
         """As `begin`, after it fell behind."""
         if self.group is None:
             raise TypeError("a source that is not shared can't be resumed")
+        self._behind = behind
         await self.place.room()
         await self._open(self.group, behind)
+        self._behind = None
+
+    @property
+    def cursor(self) -> str | None:
+        """What to resume with after what was sent; None while it is not known."""
+        if self.group is None:
+            return None
+        return self.group.cursor_after(self._behind) if self._behind else self.group.cursor(self.place)
 
     def end(self) -> None:
-        if self.group is not None:
+        """It is told nothing more; safe to repeat."""
+        if self.group is not None and self._is_here:
+            self._is_here = False
             self.group.leave(self.place)
 
     async def _open(self, group: Group, told: Joint | None) -> None:
-        group.use()
-        try:
-            await group.ready()
+        await group.ready()
+        with group.arriving():
             while True:
                 joint = await self._told(group, told)
                 if joint is None:
@@ -57,8 +69,6 @@ class Following:
                 told = told.then(joint) if told else joint
                 if group.join(self.place, told):
                     return
-        finally:
-            group.unuse()
 
     async def _told(self, group: Group, told: Joint | None) -> Joint | None:
         resume_at = told.position if told else None
@@ -74,6 +84,8 @@ class Following:
     async def _open_alone(self, source: Source, told: Joint | None = None) -> Joint | None:
         async with aclosing(self.run(source)) as responses:
             async for response in responses:
+                if self.group is not None:
+                    refuse_cut(response)
                 if told is None or not told.knows(source.told_step()):
                     self.place.next(encode_response(response))
                     await self.place.room()

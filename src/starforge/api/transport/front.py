@@ -1,7 +1,8 @@
 """Requests that came before, byte for byte, and are answered with bytes that are kept: nothing of them is read again."""
 
+import hashlib
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -19,7 +20,10 @@ KEPT_BYTES = 32 * 1024 * 1024
 BODY_MAX = 64 * 1024
 GOOD_FOR_S = 2.0
 """How long a token that was checked counts as checked for the same bytes."""
-_NAMES = (b"authorization", b"accept", b"content-type", b"if-none-match")
+_NAMES = (
+    b"accept", b"content-type", b"if-none-match", b"sec-fetch-site", b"x-starforge-csrf",
+    b"apollo-require-preflight",
+)  # fmt: skip
 
 RequestKey = tuple[Any, ...]
 
@@ -29,7 +33,8 @@ class Known(Generic[CallerT]):
     """What became of such a request the last time."""
 
     caller: CallerT
-    prepared: Prepared
+    points: int
+    extensions: Mapping[str, Any]
     answer_key: Hashable
     media: MediaType
     good_until: float
@@ -57,7 +62,9 @@ class Front(Generic[CallerT]):
     ) -> None:
         size = sum(len(part) for part in key if isinstance(part, bytes))
         until = time.monotonic() + GOOD_FOR_S
-        self._known.put(key, Known(caller, prepared, answer_key, media, until, size))
+        self._known.put(
+            key, Known(caller, prepared.points, prepared.document.text.extensions, answer_key, media, until, size)
+        )
 
     def ready(self, key: RequestKey) -> Ready | None:
         """The response to a request that is known, if its answer is kept and true; None for the long way."""
@@ -78,10 +85,10 @@ class Front(Generic[CallerT]):
 
     def _charged(self, known: Known[CallerT], answer: Answer) -> Ready | None:
         try:
-            cost = self._callers.charge(known.caller, known.prepared.points)
+            cost = self._callers.charge(known.caller, known.points)
         except StarForgeError:
             return None  # whoever has no points left is told so on the long way, which takes none either
-        deprecated = known.prepared.document.text.extensions
+        deprecated = known.extensions
         if not cost and not deprecated:
             return Ready(answer, None, known.media)
         if cost and not deprecated:
@@ -100,7 +107,8 @@ def request_key(
 ) -> RequestKey:
     """Everything of a request that an answer depends on; names of headers are in lower case."""
     given = dict(headers)
-    return (method, query, body, client[0] if client else None, *map(given.get, _NAMES))
+    secret = hashlib.sha256(given.get(b"authorization", b"")).digest()  # so that no token stays in memory for this
+    return (method, query, body, client[0] if client else None, secret, *map(given.get, _NAMES))
 
 
 def ready_bytes(ready: Ready, default_headers: list[tuple[bytes, bytes]]) -> bytes:

@@ -5,25 +5,25 @@ has the status of its code; to a client that takes `application/json` only, whic
 its request was well formed.
 """
 
+import asyncio
 from dataclasses import dataclass
 from typing import Generic
 
 from graphql import OperationType
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from starforge.api.transport.body import read_get, read_post
+from starforge.api.transport.body import late_body, read_get, read_post
 from starforge.api.transport.callers import CallerT, Credentials, Incoming, Transport
 from starforge.api.transport.codes import REQUEST_ERRORS, ErrorCode
 from starforge.api.transport.desk import Desk
-from starforge.api.transport.encoding import encode_json
 from starforge.api.transport.errors import RequestRefused
 from starforge.api.transport.execution import Prepared
 from starforge.api.transport.front import HEADERS, NO_STORE, Ready, RequestKey, request_key, whole_body
 from starforge.api.transport.graphiql import console_page
 from starforge.api.transport.identify import identify
 from starforge.api.transport.negotiation import MediaType, negotiate, prefers_page, wants_events
+from starforge.api.transport.responses import refusal, reply
 from starforge.api.transport.sse import EventStream
 
 METHODS = "GET, POST"
@@ -43,7 +43,12 @@ class HttpEndpoint(Generic[CallerT]):
         self._console = console
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body, receive = (b"", receive) if scope["method"] == "GET" else await whole_body(receive)
+        try:
+            async with asyncio.timeout(self._desk.limits.body_timeout_s):
+                body, receive = (b"", receive) if scope["method"] == "GET" else await whole_body(receive)
+        except TimeoutError:
+            await refusal(late_body(self._desk.limits), MediaType.JSON)(scope, receive, send)
+            return
         key = _key(scope, body) if body is not None else None
         ready = self._desk.front.ready(key) if key is not None else None
         if ready is not None:
@@ -65,7 +70,7 @@ class HttpEndpoint(Generic[CallerT]):
                 raise _not_acceptable()
             return await self._answer(request, media, key)
         except Exception as error:  # noqa: BLE001  because_of logs what is not meant for the client
-            return _refusal(RequestRefused.because_of(error), media or MediaType.JSON)
+            return refusal(RequestRefused.because_of(error), media or MediaType.JSON)
 
     async def _answer(self, request: Request, media: MediaType, key: RequestKey | None) -> ASGIApp:
         asked = await self._asked(request)
@@ -78,7 +83,7 @@ class HttpEndpoint(Generic[CallerT]):
         answer_key = executor.key(asked.operation, asked.caller)
         kept = executor.answers.get(answer_key) if answer_key is not None else None
         if kept is None:
-            return _reply(200, payload, media)
+            return reply(200, payload, media)
         if key is not None:
             self._desk.front.remember(key, asked.caller, asked.operation, answer_key, media)
         return _ReadyResponse(Ready(kept, executor.extensions(asked.operation), media))
@@ -90,9 +95,9 @@ class HttpEndpoint(Generic[CallerT]):
         except RequestRefused as refused:
             if refused.code in REQUEST_ERRORS:
                 return EventStream.refusal(refused)
-            return _refusal(refused, MediaType.JSON)
+            return refusal(refused, MediaType.JSON)
         except Exception as error:  # noqa: BLE001  because_of logs what is not meant for the client
-            return _refusal(RequestRefused.because_of(error), MediaType.JSON)
+            return refusal(RequestRefused.because_of(error), MediaType.JSON)
         return EventStream(self._desk, asked.operation, Incoming(asked.caller, Transport.SSE))
 
     async def _asked(self, request: Request) -> _Asked[CallerT]:
@@ -155,17 +160,3 @@ def _not_acceptable() -> RequestRefused:
         f"Accept {MediaType.GRAPHQL}, {MediaType.JSON} or, for a stream, text/event-stream: there is nothing else."
     )
     return RequestRefused(ErrorCode.BAD_REQUEST, sentence, status=406)
-
-
-def _refusal(refused: RequestRefused, media: MediaType) -> Response:
-    lenient = media is MediaType.JSON and refused.code in REQUEST_ERRORS
-    response = _reply(200 if lenient else refused.status, encode_json(refused.body()), media)
-    response.headers.update(refused.headers)
-    if refused.status == 401:
-        response.headers["www-authenticate"] = 'Bearer realm="starforge"'
-    return response
-
-
-def _reply(status: int, body: bytes | str, media: MediaType) -> Response:
-    headers = {"content-type": f"{media}; charset=utf-8", "cache-control": "no-store", "vary": "accept"}
-    return Response(body, status, headers)

@@ -25,7 +25,7 @@ class GatewayHttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._held is not None:
+        if self._held is not None and not self.transport.is_closing():
             self._begin()
 
     def on_headers_complete(self) -> None:

@@ -45,7 +45,6 @@ class TransportLimits:
     heartbeat_s: float = 12
     """Between comments in an event stream that is quiet."""
     operations_per_connection: int = 100
-    subscriptions_per_connection: int = 100
     connections: int = 12_000
     """WebSockets and event streams of one gateway."""
     connections_per_caller: int = 1_000

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Hashable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ from starforge.api.transport.codes import ErrorCode
 from starforge.api.transport.counting import Spread
 from starforge.api.transport.encoding import encode_response
 from starforge.api.transport.errors import RequestRefused
-from starforge.api.transport.source import Joint, Source, Step
+from starforge.api.transport.source import Cut, Joint, Source, Step
 
 OPENING_BYTES = 256 * 1024
 """An opening of more than this is each subscriber's own, so that nobody's memory holds it."""
@@ -64,21 +64,22 @@ class _Newcomer:
 
 
 class Group:
-    """Those who share one source. It lives while somebody `uses` it, or is a member."""
+    """Those who share one source. It lives while somebody uses it, from before they open until they leave."""
 
-    def __init__(self, run: Run, forget: Callable[[], None], counts: "Counts") -> None:
+    def __init__(self, run: Run, forget: Callable[["Group"], None], counts: "Counts") -> None:
         self._run = run
         self._counts = counts
         self._forget = forget
         self._members: dict[Sink, None] = {}
         self._newcomers: dict[Sink, _Newcomer] = {}
         self._users = 0
+        self._arriving = 0
         self._ahead: dict[str, tuple[Step, bytes]] = {}
         self._openings: dict[Hashable, asyncio.Task[Opening | RequestRefused | None]] = {}
         self._ended: RequestRefused | bool = False
         self.position = -1
         """Everything up to here was sent to the members."""
-        self._source = Source(live=True, unsettled=lambda: bool(self._users or self._newcomers))
+        self._source = Source(live=True, unsettled=lambda: bool(self._arriving or self._newcomers))
         self._task = asyncio.create_task(self._tell(), name="shared source")
 
     @property
@@ -88,12 +89,17 @@ class Group:
     # --- joining and leaving
 
     def use(self) -> None:
-        """Keep it alive while somebody opens; `unuse` ends that."""
+        """Somebody more is here, until `leave`."""
         self._users += 1
 
-    def unuse(self) -> None:
-        self._users -= 1
-        self._end_unless_used()
+    @contextmanager
+    def arriving(self) -> Iterator[None]:
+        """Somebody is being told what only they have to be told."""
+        self._arriving += 1
+        try:
+            yield
+        finally:
+            self._arriving -= 1
 
     async def ready(self) -> None:
         """Returns when nothing can be missed any more. Raises RequestRefused if the source can't begin."""
@@ -103,7 +109,7 @@ class Group:
         finally:
             listening.cancel()
         if isinstance(self._ended, RequestRefused):
-            raise self._ended
+            raise self._ended.again()
 
     async def opening(self, key: Hashable, run: Run, resume_at: int | None) -> Opening | None:
         """What those are told who begin at the same place, made once; None if it is too much to be kept."""
@@ -117,7 +123,7 @@ class Group:
                 self._openings.pop(next(iter(self._openings)))
         opened = await asyncio.shield(known)
         if isinstance(opened, RequestRefused):
-            raise opened
+            raise opened.again()
         return opened
 
     def _is_current(self, opened: Opening | RequestRefused | None) -> bool:
@@ -129,6 +135,7 @@ class Group:
         try:
             async with aclosing(run(source)) as responses:
                 async for response in responses:
+                    refuse_cut(response)
                     payload = encode_response(response)
                     results.append((source.told_step(), payload))
                     size += len(payload)
@@ -162,15 +169,25 @@ class Group:
             self._newcomers[sink] = newcomer
         return True
 
+    def cursor(self, sink: Sink) -> str | None:
+        """After what `sink` was sent; None for whoever is no member."""
+        if sink in self._members:
+            return self._source.cursor(self.position)
+        newcomer = self._newcomers.get(sink)
+        return self._source.cursor(max(self.position, newcomer.joint.position)) if newcomer else None
+
+    def cursor_after(self, joint: Joint) -> str | None:
+        return self._source.cursor(joint.position)
+
     def leave(self, sink: Sink) -> None:
+        """The end of `use`; with the last one, all that runs for the group ends."""
         self._members.pop(sink, None)
         self._newcomers.pop(sink, None)
-        self._end_unless_used()
-
-    def _end_unless_used(self) -> None:
-        if not self._users and not self._members and not self._newcomers:
-            self._forget()
-            self._task.cancel()
+        self._users -= 1
+        if not self._users:
+            self._forget(self)
+            for task in (self._task, *self._openings.values()):
+                task.cancel()
 
     # --- telling
 
@@ -184,14 +201,14 @@ class Group:
             self._ended = refused
         except Exception as error:  # noqa: BLE001  because_of logs it
             self._ended = RequestRefused.because_of(error)
-        self._forget()
-        for sink in [*self._members, *self._newcomers]:
-            sink.ended(self._ended if isinstance(self._ended, RequestRefused) else None)
-        self._members.clear()
-        self._newcomers.clear()
+        self._forget(self)
+        for count, sink in enumerate([*self._members, *self._newcomers], 1):
+            sink.ended(self._ended.again() if isinstance(self._ended, RequestRefused) else None)
+            if count % SENDS_PER_TURN == 0:
+                await asyncio.sleep(0)
 
     async def _told(self, response: dict[str, Any]) -> None:
-        if _was_cut(response):
+        if isinstance(response, Cut):
             self._source.again = True
         else:
             await self._send(self._source.told_step(), encode_response(response))
@@ -202,6 +219,7 @@ class Group:
         ahead = dict(self._source.ahead)
         ahead.pop(step.subject or "", None)
         self._remember(step, payload)
+        self._drop_openings()
         members = list(self._members)
         for sink, newcomer in list(self._newcomers.items()):
             self._send_newcomer(sink, newcomer, step, payload, before)
@@ -212,9 +230,9 @@ class Group:
                 self._drop(sink, Joint(before, before, ahead))
             else:
                 sink.next(payload)
+                self._counts.sent += 1
             if count % SENDS_PER_TURN == 0:
                 await asyncio.sleep(0)
-        self._counts.sent += len(members)
         if step.at is not None:
             self._counts.lag.add(max(0.0, time.time() - step.at))
 
@@ -230,6 +248,12 @@ class Group:
             del self._newcomers[sink]
             self._members[sink] = None
 
+    def _drop_openings(self) -> None:
+        """Those that nobody can begin with any more."""
+        for key, opening in list(self._openings.items()):
+            if opening.done() and not self._is_current(opening.result()):
+                del self._openings[key]
+
     def _drop(self, sink: Sink, joint: Joint) -> None:
         self._members.pop(sink, None)
         self._newcomers.pop(sink, None)
@@ -244,9 +268,10 @@ class Group:
             del self._ahead[subject]
 
 
-def _was_cut(response: dict[str, Any]) -> bool:
-    """Whether part of it could not be asked right now, so that it is worth asking again."""
-    return any(error["extensions"]["code"] == ErrorCode.UNAVAILABLE for error in response.get("errors", ()))
+def refuse_cut(response: dict[str, Any]) -> None:
+    """An opening is whole or none: what it leaves out would never come. Raises RequestRefused."""
+    if isinstance(response, Cut):
+        raise RequestRefused.with_errors(response["errors"])
 
 
 @dataclass
@@ -267,14 +292,17 @@ class Groups(Counts):
     _by_key: dict[Hashable, Group] = field(default_factory=dict)
 
     def group(self, key: Hashable, run: Run) -> Group:
-        """The group of `key`, made with `run` if there is none; the caller has to `use` it at once."""
+        """The group of `key`, made with `run` if there is none, with one user more."""
         known = self._by_key.get(key)
         if known is None:
-            known = self._by_key[key] = Group(run, lambda: self._forget(key), self)
+            known = self._by_key[key] = Group(run, lambda group: self._forget(key, group), self)
+        known.use()
         return known
 
-    def _forget(self, key: Hashable) -> None:
-        self._by_key.pop(key, None)
+    def _forget(self, key: Hashable, group: Group) -> None:
+        """A group that ended late is no longer the one of its key."""
+        if self._by_key.get(key) is group:
+            del self._by_key[key]
 
     def __len__(self) -> int:
         return len(self._by_key)

@@ -8,7 +8,11 @@ numbers that only rise, the feed's positions.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
+
+
+class Cut(dict[str, Any]):
+    """A response of which the database could not be asked for a part, so that it is worth asking again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,10 @@ def _settled() -> bool:
     return False
 
 
+def _no_cursor(place: int) -> str | None:
+    return None
+
+
 @dataclass
 class Source:
     """One execution of a subscription: `live`, or the opening, from place `resume_at` on if that is given and from
@@ -63,7 +71,7 @@ class Source:
     The resolver sets `step` before each result and `joint` at the end of an opening, and `listening` as soon as a live
     source misses nothing more. After a result that could not be whole, `again` asks it for the same once more.
     `ahead` are the revisions that were told before their place was reached.
-    `topic` is what the arguments came to mean, if that may differ from time to time.
+    `cursor` is what clients resume with after a place. `topic` is what the arguments came to mean, if that may differ from time to time.
     `unsettled` tells a live source that somebody joins who may hold what it does not know of.
     """
 
@@ -75,6 +83,7 @@ class Source:
     again: bool = False
     ahead: dict[str, int] = field(default_factory=dict)
     topic: str = ""
+    cursor: Callable[[int], str | None] = _no_cursor
     unsettled: Callable[[], bool] = _settled
 
     def told_step(self) -> Step:

@@ -15,7 +15,10 @@ from starforge.api.transport.desk import Desk
 from starforge.api.transport.encoding import encode_json
 from starforge.api.transport.errors import RequestRefused
 from starforge.api.transport.execution import Prepared
+from starforge.api.transport.following import Following
 from starforge.api.transport.http_protocol import ABORT
+from starforge.api.transport.negotiation import MediaType
+from starforge.api.transport.responses import refusal
 from starforge.api.transport.source import Joint
 
 WAITING_MAX = 64
@@ -58,6 +61,7 @@ class EventStream(Generic[CallerT]):
         self._news = asyncio.Event()
         self._room = asyncio.Event()
         self._is_over = False
+        self._following: Following | None = None
         self._works: set[asyncio.Task[None]] = set()
 
     # --- as a place
@@ -67,8 +71,9 @@ class EventStream(Generic[CallerT]):
         return len(self._waiting) >= WAITING_MAX
 
     def next(self, payload: bytes) -> None:
-        self._waiting.append(_next(payload))
-        self._news.set()
+        if not self._is_over:
+            self._waiting.append(_next(payload))
+            self._news.set()
 
     async def room(self) -> None:
         while self.blocked:
@@ -76,12 +81,15 @@ class EventStream(Generic[CallerT]):
             await self._room.wait()
 
     def fell_behind(self, joint: Joint) -> None:
-        self._start(partial(self._following.catch_up, joint))
+        if self._following is not None and not self._is_over:
+            self._start(partial(self._following.catch_up, joint))
 
     def ended(self, refused: RequestRefused | None) -> None:
         if refused is not None:
             self.next(encode_json(refused.body()).encode())
         self._is_over = True
+        if self._following is not None:
+            self._following.end()
         self._news.set()
 
     def revoke(self, sentence: str) -> None:
@@ -95,7 +103,7 @@ class EventStream(Generic[CallerT]):
             with self._desk.connections.stream(self, self._incoming.caller):
                 await self._respond(scope, receive, send)
         except RequestRefused as refused:
-            await _Refusal(refused)(scope, receive, send)
+            await refusal(refused, MediaType.JSON)(scope, receive, send)
 
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         gone = asyncio.create_task(_until_gone(receive))
@@ -135,7 +143,8 @@ class EventStream(Generic[CallerT]):
             self.ended(RequestRefused.because_of(error))
 
     def _end(self) -> None:
-        if self._asked.kind is OperationType.SUBSCRIPTION:
+        self._is_over = True
+        if self._following is not None:
             self._following.end()
         if self._asked.kind is not OperationType.MUTATION:
             for task in self._works:
@@ -151,10 +160,10 @@ class EventStream(Generic[CallerT]):
                 elif self._is_over:
                     await self._send(send, _COMPLETE, last=True)
                     return
-                elif draining.done():
+                elif draining.done() and self._asked.kind is OperationType.SUBSCRIPTION:
                     await self._send(send, b"", last=True)
                     return
-                elif not await self._heard({gone, draining}):
+                elif not await self._heard({gone} if draining.done() else {gone, draining}):
                     await self._send(send, _HEARTBEAT)
         finally:
             draining.cancel()

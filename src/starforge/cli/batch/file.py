@@ -11,7 +11,6 @@ from starforge.cli.batch.matrix import INDEX, NAME, Parameters, UnknownParameter
 from starforge.cli.shapes import JOB_SPEC, Fields, Text
 from starforge.cli.specfile import (
     BYTES_MAX,
-    PROJECT,
     FieldPath,
     SpecFile,
     SpecFileRefused,
@@ -163,7 +162,7 @@ def _base(draft: _Draft, directory: Path) -> dict[str, Any]:
     if not directory.is_dir():
         draft.refuse(("code",), f"There is no directory {directory} with the code.")
         return {}
-    base = read_spec(directory).spec if (directory / SPEC_NAME).exists() else {"project": PROJECT}
+    base = read_spec(directory).spec if (directory / SPEC_NAME).exists() else {}
     merged = {**base, **over}
     for name, key in (("env", "name"), ("labels", "key")):
         rows = [*base.get(name, ()), *over.get(name, ())]

@@ -26,6 +26,11 @@ class Planned:
     def key(self) -> str:
         return str(self.given["idempotencyKey"])
 
+    @property
+    def project(self) -> str | None:
+        """Where it goes; None for wherever the jobs of the token go that name none."""
+        return self.given["spec"].get("project")
+
 
 def batch_id(batch: Batch, code: str, given: str | None) -> str:
     """The id that was given, or that of the file, or one made of all it says; UserMistake if it can't be a label."""

@@ -40,13 +40,21 @@ def send(
 
 
 def _chunk(gateway: Gateway, plan: Sequence[Planned], persistence: Persistence) -> Iterator[Sent]:
-    keys = [one.key for one in plan]
-    there = persistence.ask(lambda: gateway.ask(FIND_SUBMISSIONS, keys=keys))["jobs"]["nodes"]
-    found = {job["idempotencyKey"]: job["id"] for job in there}
+    found = _found(gateway, plan, persistence)
     missing = [one for one in plan if one.key not in found]
     made = {sent.planned.key: sent for sent in _submitted(gateway, missing, persistence)} if missing else {}
     for one in plan:
         yield made.get(one.key) or Sent(one, "REPLAYED", found[one.key])
+
+
+def _found(gateway: Gateway, plan: Sequence[Planned], persistence: Persistence) -> dict[str, str]:
+    """Ids by key of the jobs that are there already: a key is its own per project, so others' are none of them."""
+    named = {one.project for one in plan}
+    asked = {"keys": [one.key for one in plan], "projects": None if None in named else sorted(filter(None, named))}
+    told = persistence.ask(lambda: gateway.ask(FIND_SUBMISSIONS, **asked))
+    there = {(job["project"], job["idempotencyKey"]): job["id"] for job in told["jobs"]["nodes"]}
+    places = {one.key: (one.project or told["viewer"]["project"], one.key) for one in plan}
+    return {key: there[place] for key, place in places.items() if place in there}
 
 
 def _submitted(gateway: Gateway, plan: Sequence[Planned], persistence: Persistence) -> Iterator[Sent]:

@@ -1,13 +1,14 @@
 """cancelJobs: every job that matches and has not ended, the oldest first, in few transactions; or a look at them."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from starforge.domain.actions.apply import apply
 from starforge.domain.actions.cancel import CancelStatus, Wish, cancel, check, request, status_of
 from starforge.domain.changes import Changes
 from starforge.domain.errors import Problem, StaleRevision, UserMistake, WrongState
 from starforge.domain.job import Job
+from starforge.domain.names import JobId
 from starforge.domain.ports import Ports
 from starforge.domain.queries import JobFilter, JobOrder, Window
 from starforge.domain.rights import Caller
@@ -34,13 +35,15 @@ class Sweep:
 class Swept:
     """`outcomes` from the oldest job on; `matched` had not ended, `remaining` of them were not looked at.
 
-    `mistake` is set, and nothing was done, if more matched than was allowed for.
+    `mistake` is set, and nothing was done, if more matched than was allowed for. `refused` says why for each job of an
+    outcome REFUSED; the others of the call are canceled all the same.
     """
 
     outcomes: Sequence[tuple[CancelStatus, Job]]
     matched: int
     remaining: int
     mistake: UserMistake | None = None
+    refused: Mapping[JobId, UserMistake] = field(default_factory=dict)
 
     @property
     def gpus(self) -> int:
@@ -63,8 +66,11 @@ def cancel_many(ports: Ports, sweep: Sweep, caller: Caller) -> Swept:
         mistake = WrongState([Problem("FILTER_TOO_WIDE", ("maxMatched",), message)])
         return Swept((), matched, matched, mistake)
     chosen, remaining = _chosen(ports, which, sweep.limit, matched)
-    outcomes = [_looked_at(job) for job in chosen] if sweep.dry_run else list(_canceled(ports, chosen, sweep.wish))
-    return Swept(outcomes, matched, remaining)
+    if sweep.dry_run:
+        return Swept([_looked_at(job) for job in chosen], matched, remaining)
+    refused: dict[JobId, UserMistake] = {}
+    outcomes = list(_canceled(ports, chosen, sweep.wish, refused))
+    return Swept(outcomes, matched, remaining, refused=refused)
 
 
 def _check(sweep: Sweep) -> None:
@@ -117,13 +123,24 @@ def _looked_at(job: Job) -> tuple[CancelStatus, Job]:
     return (CancelStatus.WOULD_CANCEL if status is CancelStatus.REQUESTED else status), job
 
 
-def _canceled(ports: Ports, jobs: Sequence[Job], wish: Wish) -> Iterator[tuple[CancelStatus, Job]]:
+def _canceled(
+    ports: Ports, jobs: Sequence[Job], wish: Wish, refused: dict[JobId, UserMistake]
+) -> Iterator[tuple[CancelStatus, Job]]:
+    """The outcome of each; notes in `refused` why one was."""
     for start in range(0, len(jobs), _TOGETHER):
         some = jobs[start : start + _TOGETHER]
         try:
             yield from _together(ports, some, wish)
-        except StaleRevision:  # somebody changed one of them meanwhile
-            yield from (cancel(ports, job.id, wish) for job in some)
+        except (StaleRevision, UserMistake):  # somebody changed one of them meanwhile
+            yield from (_alone(ports, job, wish, refused) for job in some)
+
+
+def _alone(ports: Ports, job: Job, wish: Wish, refused: dict[JobId, UserMistake]) -> tuple[CancelStatus, Job]:
+    try:
+        return cancel(ports, job.id, wish)
+    except UserMistake as mistake:
+        refused[job.id] = mistake
+        return CancelStatus.REFUSED, job
 
 
 def _together(ports: Ports, jobs: Sequence[Job], wish: Wish) -> list[tuple[CancelStatus, Job]]:

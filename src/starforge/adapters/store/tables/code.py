@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey
+from sqlalchemy import ForeignKey, Index
 from sqlmodel import Field, SQLModel
 
 from starforge.adapters.store.columns import Big, Document, Moment, Words
@@ -49,6 +49,7 @@ class InlineCodeRow(SQLModel, table=True):
 
 class IdempotencyRow(SQLModel, table=True):
     __tablename__ = "idempotency"
+    __table_args__ = (Index("idempotency_by_created", "created_at"),)
 
     project: str = Field(primary_key=True, sa_type=Words)
     mutation: str = Field(primary_key=True, sa_type=Words)

@@ -1,4 +1,4 @@
-"""Points of a metric in the order of their reports, and no indexes that pages do not need any more."""
+"""Points of a metric in the order of their reports, old idempotency keys, and no indexes that no page needs any more."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -13,12 +13,14 @@ COLUMNS = {"job_by_started_last": "started_at", "job_by_ended_last": "ended_at"}
 
 def upgrade() -> None:
     op.create_index("metric_point_by_series", "metric_point", ["series", "id"])
+    op.create_index("idempotency_by_created", "idempotency", ["created_at"])
     if _postgres():
         for name in COLUMNS:
             op.drop_index(name, "job")
 
 
 def downgrade() -> None:
+    op.drop_index("idempotency_by_created", "idempotency")
     op.drop_index("metric_point_by_series", "metric_point")
     if _postgres():
         for name, column in COLUMNS.items():
