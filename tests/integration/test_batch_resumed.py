@@ -2,17 +2,22 @@
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.gateway import PATIENCE_S, TOKEN, Gateway, Live, idle_platform, platform
+from starforge.domain.actions.create_token import create_token
+from starforge.domain.rights import Role
+from starforge.domain.tokens import TokenDraft
+from tests.integration.gateway import PATIENCE_S, Gateway, Live, idle_platform, platform
 
 Json = dict[str, Any]
 JOBS = 250
@@ -60,7 +65,7 @@ def a_batch(directory: Path, lrs: int, seeds: int, *outcomes: str) -> Path:
 @contextmanager
 def running(gateway: Gateway, path: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     """The command as a process of its own, killed at the end if it is there still."""
-    env = os.environ | {"FORGE_URL": gateway.url, "FORGE_TOKEN": TOKEN}
+    env = os.environ | {"FORGE_URL": gateway.url, "FORGE_TOKEN": gateway.token}
     command = [sys.executable, "-m", "starforge.cli.main", "submit", "--batch", str(path), "--json", *words]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -159,3 +164,18 @@ def test_a_batch_is_followed_to_its_end(tmp_path: Path, cache: Path) -> None:
     assert told[0]["created"] == 8
     assert len({one["job"]["id"] for one in told[1:-1]}) == 8
     assert (told[-1]["succeeded"], told[-1]["failed"], told[-1]["canceled"]) == (4, 4, 0)
+
+
+def test_jobs_that_name_no_project_go_where_the_token_s_do(tmp_path: Path, cache: Path) -> None:
+    path = a_batch(tmp_path / "code", 1, 2, "SUCCEED")
+    with idle_platform(tmp_path / "platform", cache) as around, around.gateway() as gateway, ExitStack() as stack:
+        store, at = gateway.parts.ports.store, gateway.parts.ports.now()
+        draft = TokenDraft("ci", Role.SUBMITTER, ("vision",))
+        _, shown = create_token(store, draft, at=at, random=lambda: secrets.token_hex(16))
+        ours = replace(gateway, token=shown.text)
+        others = finished(stack.enter_context(running(gateway, path, "--batch-id", "b")))[0]
+        first, second = (finished(stack.enter_context(running(ours, path, "--batch-id", "b")))[0] for _ in range(2))
+        everything = "{ jobs(first: 100) { nodes { project } } }"
+        assert [job["project"] for job in ours.ask(everything)["jobs"]["nodes"]] == ["vision"] * 2
+        assert len(gateway.ask(everything)["jobs"]["nodes"]) == 4
+    assert [(one[0]["created"], one[0]["replayed"]) for one in (others, first, second)] == [(2, 0), (2, 0), (0, 2)]

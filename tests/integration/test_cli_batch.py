@@ -55,7 +55,8 @@ def takes(script: Script, *, known: int = 0) -> None:
         return {"userErrors": [], "outcomes": made}
 
     present = {"userErrors": [], "status": "PRESENT", "digest": "0" * 64, "upload": None}
-    script.fields |= {"prepareCode": present, "jobs": jobs, "submitJobs": submit_jobs}
+    viewer = {"project": "default"}
+    script.fields |= {"prepareCode": present, "jobs": jobs, "submitJobs": submit_jobs, "viewer": viewer}
 
 
 def sent(script: Script) -> list[list[str]]:

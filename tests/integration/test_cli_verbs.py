@@ -97,7 +97,7 @@ def test_submit_sends_the_code_and_the_spec(script: Script, code: Path, tmp_path
     packed = CapsulePacker(tmp_path).open_code(tmp_path / "sent.zip")
     assert given["input"]["code"] == {"digest": packed.digest}
     assert given["input"]["idempotencyKey"] == "mine"
-    assert given["input"]["spec"]["project"] == "default"
+    assert given["input"]["spec"]["project"] is None
 
 
 def test_code_that_is_there_is_not_sent(script: Script, code: Path) -> None:

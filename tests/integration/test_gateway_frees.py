@@ -120,7 +120,7 @@ def test_a_reset_event_stream_frees_all_at_once(there: Platform, caplog: pytest.
 
 
 def test_many_that_are_reset_while_they_open_leave_nothing(there: Platform, caplog: pytest.LogCaptureFixture) -> None:
-    """Cut before anything was told, in the middle of a snapshot, and later."""
+    """Cut before anything was told, or as soon as something was."""
     with there.gateway() as gateway:
         job = gateway.submit(outcome="FOREVER")
         gateway.running(job)
@@ -128,9 +128,8 @@ def test_many_that_are_reset_while_they_open_leave_nothing(there: Platform, capl
         for number in range(40):
             _, query, variables = subscriptions(job)[number % 4]
             with gateway.live(query, **variables) as live:
-                steps = iter(live)
-                for _ in range(number % 3):
-                    next(steps)
+                if number % 8 >= 4:
+                    next(iter(live))
                 live.cut()
         tell("40 sockets", until(gateway, lambda now: is_as(now, before)))
     assert complaints(caplog) == []

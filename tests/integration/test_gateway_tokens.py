@@ -84,7 +84,8 @@ def test_the_viewer_of_the_bootstrap_token(gateway: Gateway) -> None:
 
 
 def test_refusals_say_what_to_do(gateway: Gateway) -> None:
-    revoked, expired = made(gateway, "vision"), made(gateway, "vision", lives_s=0.001)
+    revoked = made(gateway, "vision", name="old")
+    expired = made(gateway, "vision", lives_s=0.001, name="brief")
     revoke(gateway, revoked)
     wrong = replace(revoked, secret="0" * 64)
     expected = {
@@ -92,8 +93,8 @@ def test_refusals_say_what_to_do(gateway: Gateway) -> None:
         "Basic YTpi": "What was sent is not a token.",
         "Bearer nonsense": "The token is not known here.",
         f"Bearer {wrong.text}": "The token is not known here.",
-        f"Bearer {revoked.text}": f"The token ci ({revoked.id}) was revoked.",
-        f"Bearer {expired.text}": f"The token ci ({expired.id}) has expired.",
+        f"Bearer {revoked.text}": f"The token old ({revoked.id}) was revoked.",
+        f"Bearer {expired.text}": f"The token brief ({expired.id}) has expired.",
     }
     for given, words in expected.items():
         answer = post(gateway, given)
@@ -136,7 +137,7 @@ def test_a_revoked_token_ends_its_sockets_and_no_others(gateway: Gateway, monkey
 
 
 def test_a_token_is_told_to_nobody(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
-    token = made(gateway, "vision")
+    token = made(gateway, "vision", name="told")
     mine = replace(gateway, token=token.text)
     with caplog.at_level(logging.DEBUG):
         job = mine.submit(name=f"run-{token.id}", code=None)
@@ -148,5 +149,5 @@ def test_a_token_is_told_to_nobody(gateway: Gateway, caplog: pytest.LogCaptureFi
             next(iter(live))
     document = "{ events(first: 100) { nodes { message ... on ActionEvent { actor { name } } } } viewer { name } }"
     told = repr(gateway.answer(document)) + caplog.text
-    assert "'actor': {'name': 'ci'}" in told
+    assert "'actor': {'name': 'told'}" in told
     assert token.secret not in told

@@ -1,5 +1,8 @@
 """A change that breaks clients is noted, or refused."""
 
+import importlib
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -105,6 +108,21 @@ def test_a_release_moves_the_notes() -> None:
         line for line in released.splitlines() if "FIELD" in line
     )
     assert read_notes(release(released, "1.2")) == []
+
+
+def test_a_release_renews_what_later_changes_are_compared_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    script = importlib.import_module("schema")
+    for name in ("docs/reference", "tests/data"):
+        (tmp_path / name).mkdir(parents=True)
+    shutil.copy(ROOT / "schema-changes.md", tmp_path)
+    (tmp_path / "tests/data/pruned.txt").write_text("JobPage: Job.age\n")
+    monkeypatch.setattr(script, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["schema.py", "--release", "9.9"])
+    assert script.main() == 0
+    assert (tmp_path / "tests/data/pruned.released.txt").read_text() == "JobPage: Job.age\n"
+    assert (tmp_path / "docs/reference/released.graphql").read_text() == (tmp_path / "schema.graphql").read_text()
+    assert "## 9.9" in (tmp_path / "schema-changes.md").read_text()
 
 
 def test_what_is_committed_can_be_compared() -> None:

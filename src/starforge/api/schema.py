@@ -64,7 +64,7 @@ def make_schema() -> GatewaySchema:
         mutation=Mutation,
         subscription=Subscription,
         types=[*EVENTS, InputError, ConflictError, CodeError],
-        config=StrawberryConfig(scalar_map=dict(SCALARS), disable_field_suggestions=True),
+        config=StrawberryConfig(scalar_map=dict(SCALARS)),
         execution_context_class=CompiledExecutor,
     )
     with_directives(schema)

@@ -1,16 +1,19 @@
 """Tokens in the database, and what is found for some projects alone."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
 from starforge.adapters.store import SqlStore
+from starforge.domain.actions.create_token import create_token
 from starforge.domain.changes import CapsuleRecord, Changes
-from starforge.domain.errors import StaleRevision
+from starforge.domain.errors import StaleRevision, UserMistake
 from starforge.domain.names import Digest
 from starforge.domain.rights import Role
-from starforge.domain.tokens import Token, TokenId
+from starforge.domain.tokens import Token, TokenDraft, TokenId
 from tests.contract.store.counting import sent_by
 from tests.contract.store.examples import AT, a_job, a_spec, after, save
 
@@ -34,6 +37,25 @@ def a_token(name: str = "ci", **rest: object) -> Token:
 def test_a_token_is_read_as_it_was_written(store: SqlStore, token: Token) -> None:
     store.add_token(token)
     assert store.tokens([token.id, TokenId("nobody's")]) == {token.id: token}
+
+
+def test_a_name_is_had_by_one_token_that_is_valid(store: SqlStore) -> None:
+    """Jobs remember who submitted them by name, and whoever has it is shown their idempotency keys."""
+    numbers = itertools.count(1)
+
+    def make(name: str, at: datetime, expires_at: datetime | None = None) -> Token:
+        draft = TokenDraft(name, Role.ADMIN, expires_at=expires_at)
+        return create_token(store, draft, at=at, random=lambda: f"{next(numbers):032}"[::-1])[0]
+
+    first = make("ci", AT, after(60))
+    with pytest.raises(UserMistake, match=f"The token {first.id} is named 'ci' already") as refused:
+        make("ci", after(59))
+    assert [(one.code, one.field) for one in refused.value.problems] == [("DUPLICATE", ("name",))]
+    make("CI", AT)
+    second = make("ci", after(60))
+    store.revoke_token(second.id, at=after(61))
+    third = make("ci", after(61))
+    assert [one.id for one in store.all_tokens() if one.name == "ci"] == [first.id, second.id, third.id]
 
 
 def test_an_id_is_given_once(store: SqlStore) -> None:

@@ -54,7 +54,9 @@ def _database(kind: str) -> Iterator[str | None]:
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgres"])
-def gateway(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[tuple[Gateway, Known]]:
+def gateway(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[tuple[Gateway, Known]]:
     with _database(request.param) as url, generous_gateway(tmp_path_factory.mktemp("fuzz"), url) as (there, gateway):
         jobs = [gateway.submit(name=f"train-{number}", labels=[{"key": "team", "value": "a"}]) for number in range(3)]
         for job in jobs:

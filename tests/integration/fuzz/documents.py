@@ -61,7 +61,9 @@ class Documents:
         @st.composite
         def make(draw: st.DrawFn) -> Asked:
             making = _Making()
-            names = draw(st.lists(st.sampled_from(sorted(root.fields)), min_size=1, max_size=1 if kind == "subscription" else 3))
+            names = draw(
+                st.lists(st.sampled_from(sorted(root.fields)), min_size=1, max_size=1 if kind == "subscription" else 3)
+            )
             body = " ".join(self._field(draw, making, name, root.fields[name], 0) for name in names)
             definitions = f"({' '.join(making.definitions)})" if making.definitions else ""
             query = _hurt(draw, f"{kind}{definitions} {{ {body} }}")
@@ -129,7 +131,10 @@ def literal(value: Any, kind: Any) -> str:
         return f"[{', '.join(literal(one, inner) for one in value)}]"
     if isinstance(value, dict):
         fields = kind.fields if is_input_object_type(kind) else {}
-        members = [f"{name or 'x'}: {literal(one, fields[name].type if name in fields else kind)}" for name, one in value.items()]
+        members = [
+            f"{name or 'x'}: {literal(one, fields[name].type if name in fields else kind)}"
+            for name, one in value.items()
+        ]
         return f"{{{', '.join(members)}}}"
     if is_enum_type(kind) and isinstance(value, str) and value.isidentifier() and value.isascii():
         return value
@@ -141,7 +146,11 @@ def _hurt(draw: st.DrawFn, query: str) -> str:
     if draw(st.integers(0, 24)):
         return query
     at = draw(st.integers(0, len(query)))
-    put = draw(st.sampled_from(["", "{", "}", "(", "@skip", "@include(if: $no)", "...no", "\x00", "\ud800", "$", '"', "#", "[" * 300]))
+    put = draw(
+        st.sampled_from(
+            ["", "{", "}", "(", "@skip", "@include(if: $no)", "...no", "\x00", "\ud800", "$", '"', "#", "[" * 300]
+        )
+    )
     return query[:at] + put + query[at + draw(st.integers(0, 3)) :]
 
 

@@ -16,7 +16,19 @@ from tests.integration.fuzz.wire import members
 from tests.integration.gateway import PATIENCE_S, TOKEN
 
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
-TYPES = ["connection_init", "subscribe", "complete", "ping", "pong", "next", "error", "connection_ack", "start", "", "\x00"]
+TYPES = [
+    "connection_init",
+    "subscribe",
+    "complete",
+    "ping",
+    "pong",
+    "next",
+    "error",
+    "connection_ack",
+    "start",
+    "",
+    "\x00",
+]
 MASK = b"abcd"
 
 
@@ -40,7 +52,9 @@ def _messages() -> st.SearchStrategy[bytes]:
     wrong, ids = st.sampled_from(WRONG), st.sampled_from(["1", "2", "3", "x" * 256, "x" * 257, *TEXTS])
     right = st.fixed_dictionaries({"type": st.just("subscribe"), "id": ids, "payload": members()})
     stopped = st.fixed_dictionaries({"type": st.just("complete"), "id": ids})
-    pinged = st.fixed_dictionaries({"type": st.sampled_from(["ping", "pong"])}, optional={"payload": st.none() | members()})
+    pinged = st.fixed_dictionaries(
+        {"type": st.sampled_from(["ping", "pong"])}, optional={"payload": st.none() | members()}
+    )
     any_ = st.fixed_dictionaries(
         {"type": st.sampled_from(TYPES) | wrong}, optional={"id": ids | wrong, "payload": members() | wrong, "x": wrong}
     )
@@ -63,17 +77,21 @@ def steps() -> st.SearchStrategy[list[bytes]]:
         message.map(_split),
         message.map(lambda one: [frame(BINARY, one)]),
         st.binary(max_size=40).map(lambda one: [frame(TEXT, one)]),
-        st.sampled_from(["null", "[]", "1", "{", "NaN", "[" * 20_000, '{"type":"ping","payload":{"a":"\\ud800"}}']).map(lambda one: [frame(TEXT, one.encode())]),
+        st.sampled_from(["null", "[]", "1", "{", "NaN", "[" * 20_000, '{"type":"ping","payload":{"a":"\\ud800"}}']).map(
+            lambda one: [frame(TEXT, one.encode())]
+        ),
         st.sampled_from([PING, PONG]).map(lambda one: [frame(one, b"x" * 125)]),
         st.sampled_from([PING, 3, 11, 0]).map(lambda one: [frame(one, b"x" * 126)]),
-        st.sampled_from([1000, 1001, 1005, 1006, 1015, 999, 3000, 4999, 5000]).map(lambda one: [frame(CLOSE, struct.pack(">H", one) + b"bye")]),
+        st.sampled_from([1000, 1001, 1005, 1006, 1015, 999, 3000, 4999, 5000]).map(
+            lambda one: [frame(CLOSE, struct.pack(">H", one) + b"bye")]
+        ),
         st.sampled_from([b"", b"\x03", struct.pack(">H", 1000) + b"\xff"]).map(lambda one: [frame(CLOSE, one)]),
         message.map(lambda one: [frame(TEXT, one, masked=False)]),
         message.map(lambda one: [frame(TEXT, one, reserved=0x40)]),
         st.sampled_from([70_000, 1024 * 1024 + 1]).map(lambda one: [frame(TEXT, b" " * one)]),
         st.just([b"\x81\xff" + b"\xff" * 8]),
         st.just([INIT]),
-    )  # fmt: skip
+    )
     some = st.lists(st.integers(0, 7).flatmap(lambda luck: odd if luck == 0 else whole), max_size=6)
     begun = st.integers(0, 9).map(lambda luck: [] if luck == 0 else [INIT])
     return st.tuples(begun, some).map(lambda two: [*two[0], *(one for step in two[1] for one in step)])
@@ -92,8 +110,10 @@ class Raw:
         key = base64.b64encode(os.urandom(16)).decode()
         there.sendall(
             (
-                f"GET /graphql HTTP/1.1\r\nhost: 127.0.0.1\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
-                f"sec-websocket-key: {key}\r\nsec-websocket-version: 13\r\nsec-websocket-protocol: graphql-transport-ws\r\n\r\n"
+                f"GET /graphql HTTP/1.1\r\nhost: 127.0.0.1\r\nupgrade: websocket\r\n"
+                "connection: upgrade\r\n"
+                f"sec-websocket-key: {key}\r\nsec-websocket-version: 13\r\n"
+                "sec-websocket-protocol: graphql-transport-ws\r\n\r\n"
             ).encode()
         )
         raw = cls(there)

@@ -58,15 +58,15 @@ def run(
             tally.payload(ask(line, asked))
 
     each()
-    print(dict(tally))
+    tally.show()
     return tally
 
 
 def test_queries(line: http.client.HTTPConnection, documents: Documents, watched: Complaints) -> None:
-    tally = run(documents.strategy("query"), 600, line, watched)
-    assert tally["answered"] > 50, "hardly anything was run"
+    tally = run(documents.strategy("query"), 300, line, watched)
+    assert tally["answered"] > 30, "hardly anything was run"
 
 
 def test_mutations(line: http.client.HTTPConnection, documents: Documents, watched: Complaints) -> None:
-    tally = run(documents.strategy("mutation"), 400, line, watched)
-    assert tally["answered"] > 20, "hardly anything was run"
+    tally = run(documents.strategy("mutation"), 200, line, watched)
+    assert tally["answered"] > 10, "hardly anything was run"

@@ -58,7 +58,7 @@ def _judge_json(one: Answered, payload: Any) -> None:
 def test_requests(gateway: tuple[Gateway, Known], watched: Complaints) -> None:
     tally = Tally()
 
-    @budget(400)
+    @budget(200)
     @given(requests())
     def each(request: bytes) -> None:
         with watched.none(request):
@@ -67,5 +67,5 @@ def test_requests(gateway: tuple[Gateway, Known], watched: Complaints) -> None:
                 tally[str(one.status)] += 1
 
     each()
-    print(dict(tally))
-    assert tally["200"] > 20, "hardly anything was answered"
+    tally.show()
+    assert tally["200"] > 10, "hardly anything was answered"

@@ -61,14 +61,14 @@ def _judge_close(payload: bytes, tally: Tally) -> None:
 def test_frames(gateway: tuple[Gateway, Known], watched: Complaints) -> None:
     tally = Tally()
 
-    @budget(300)
+    @budget(150)
     @given(steps())
     def each(sent: list[bytes]) -> None:
         with watched.none(sent):
             converse(gateway[0].port, sent, tally)
 
     each()
-    print(dict(tally))
+    tally.show()
     assert tally["1000"] > 20, "hardly any conversation came to its end"
 
 
@@ -96,17 +96,20 @@ def test_subscriptions(gateway: tuple[Gateway, Known], documents: Documents, wat
     raw.send([INIT])
     look = Asked("query", "{ jobs(first: 9) { nodes { id revision } totalCount } }", {})
 
-    @budget(200)
+    @budget(100)
     @given(st.lists(documents.strategy("subscription"), min_size=1, max_size=3))
     def each(asked: list[Asked]) -> None:
         with watched.none(asked):
             raw.send([_subscribe(number, one) for number, one in enumerate(asked)])
             raw.send([_subscribe(99, look)])
             _until_answered(raw, "99", tally)
-            ends = [frame(TEXT, json.dumps({"type": "complete", "id": str(number)}).encode()) for number in range(len(asked))]
+            ends = [
+                frame(TEXT, json.dumps({"type": "complete", "id": str(number)}).encode())
+                for number in range(len(asked))
+            ]
             raw.send(ends)
 
     with raw.there:
         each()
-    print(dict(tally))
+    tally.show()
     assert tally["next"] > 20, "hardly anything was followed"

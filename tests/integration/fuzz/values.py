@@ -18,9 +18,11 @@ HUGE = 10**400
 INTS = [0, 1, 2, 3, 5, 20, 100, 101, 500, 1000, -1, -100, 2**31 - 1, -(2**31)]
 WRONG_INTS = [2**31, 2**53, 2**63, 2**64, -(2**63) - 1, HUGE, 1.5, 1e308, "1", "NaN", "Infinity", True, [], {}]
 TEXTS = [
-    "", " ", "a", "driver", "main", "h200", "x" * 5000, "é", "漢字", "\x00", "a\x00b", "\ud800", "\udfffx", "\U0001f600",
+    "", " ", "a", "driver", "main", "h200", "x" * 5000, "é", "漢字", "\x00", "a\x00b", "\ud800", "\udfffx",
+    "\U0001f600",
     "\u202e", "%", "_", "\\", "'; drop table job; --", "$(reboot)", "../../etc/passwd", "{{7*7}}", "\n\r\t\x7f", "null",
-    "NaN", "-Infinity", "0", "-1", "9" * 400, "train.py", "python3", "16Gi", "-1Gi", "1e999Gi", "0.0000001", "sha256:00",
+    "NaN", "-Infinity", "0", "-1", "9" * 400, "train.py", "python3", "16Gi", "-1Gi", "1e999Gi", "0.0000001",
+    "sha256:00",
     "a" * 64, "0" * 64, "sha256:" + "0" * 64, "attempt.x.1", "pod...", "log.job-1.1.", "capsule.", "fleet.", "job-",
     "event-1", "event-99999999999999999999", "capsule.\x00", "job-\x00", "job-\ud800", "attempt.job-\x00.1",
     "attempt.job-1.99999999999", "fleet.\ud800", "SIMULATED_SECONDS",
@@ -50,7 +52,7 @@ class Values:
         self._cursors = st.sampled_from([*known.cursors, *known.cursors, *CURSORS, *TEXTS])
 
     def of(self, kind: GraphQLInputType, name: str, depth: int = 0) -> st.SearchStrategy[Any]:
-        return st.integers(0, 19).flatmap(
+        return st.integers(0, 49).flatmap(
             lambda luck: st.sampled_from(WRONG) if luck == 0 else self._right(kind, name, depth)
         )
 

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import signal
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -33,6 +34,7 @@ class Scene:
     noisy: str
     gaps: float = 0
     dropped: float = 0
+    drained_s: float = 0
 
     async def count(self) -> None:
         """Add up the numbers of a gateway that is about to end."""
@@ -89,10 +91,12 @@ async def gateway_is_replaced(scene: Scene) -> None:
     await scene.count()
     sockets = [one for one in scene.crowd.members if not (one.over_sse or one.is_done)]
     before = {one: one.story.ends.copy() for one in sockets}
+    began = time.monotonic()
     assert await asyncio.to_thread(scene.site.gateway.end, signal.SIGTERM) in (0, -signal.SIGTERM)
+    scene.drained_s = time.monotonic() - began
     await until(lambda: all(one.story.ends != before[one] for one in sockets), "No socket is left open")
     otherwise = {one.name: why for one in sockets if not (why := one.story.ends - before[one])["1012"]}
-    assert not otherwise, "not each socket was closed with 1012"
+    assert not otherwise, f"not closed with 1012: {otherwise}"
     await asyncio.to_thread(scene.site.gateway.start)
 
 
@@ -108,11 +112,8 @@ async def clients_are_cut(scene: Scene) -> None:
 async def clients_are_frozen(scene: Scene) -> None:
     """Some of every kind stop reading; those to whom much is sent are closed as slow."""
     greedy = [one for one in scene.crowd.members if one.asked.query == ALL_EVENTS]
-    for one in greedy:
-        one.wire.small = True
-        one.cut()
-    await until(lambda: not any(one.connected.is_set() for one in greedy), "They are cut")
-    await scene.crowd.connected()
+    await _come_back(greedy)
+    resumes = {one: one.story.resumes for one in greedy}
     frozen = [*greedy, *scene.crowd.members[5::9]]
     before = (await scene.site.metrics())["starforge_slow_dropped_total"]
     for one in frozen:
@@ -123,6 +124,16 @@ async def clients_are_frozen(scene: Scene) -> None:
         for one in frozen:
             one.wire.small = False
             one.thaw()
+    await until(lambda: all(one.story.resumes > resumes[one] for one in greedy), "The slow have resumed")
+
+
+async def _come_back(greedy: list[Subscriber]) -> None:
+    """They connect again, with a small buffer."""
+    resumes = {one: one.story.resumes for one in greedy}
+    for one in greedy:
+        one.wire.small = True
+        one.cut()
+    await until(lambda: all(one.story.resumes > resumes[one] for one in greedy), "They have come back")
 
 
 async def _are_dropped(scene: Scene, greedy: list[Subscriber], before: float) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 from tests.integration.soak.documents import Asked
 from tests.integration.soak.wires import Ended, Payload, Socket, Stream, Wire
 
-BACK_AFTER_S = 0.5
+BACK_AFTER_S = 0.25
+BACK_AFTER_MAX_S = 2.0
 AGAIN_CODES = ("SLOW_CONSUMER", "UNAVAILABLE")
 """Codes after which the same cursor is good. CURSOR_EXPIRED asks for a new beginning; any other is a defect here."""
 
@@ -40,6 +41,7 @@ class Subscriber:
     def __post_init__(self) -> None:
         self._reads = asyncio.Event()
         self._reads.set()
+        self._pause = BACK_AFTER_S
         self._chance = random.Random(self.number)
         self.cursor = self.story.first_cursor = self.asked.after
         make = Stream if self.over_sse else Socket
@@ -81,7 +83,8 @@ class Subscriber:
             else:
                 self.is_done = self._connection.result()
             if not self.is_done:
-                await asyncio.sleep(self._chance.uniform(0, BACK_AFTER_S))
+                await asyncio.sleep(self._chance.uniform(0, self._pause))
+                self._pause = min(2 * self._pause, BACK_AFTER_MAX_S)
 
     async def _once(self) -> bool:
         """Whether the subscription is complete."""
@@ -121,6 +124,7 @@ class Subscriber:
         self.story.first_cursor = self.story.first_cursor or self.cursor
         if step["kind"] != "SNAPSHOT":
             self._in_snapshot = False
+        self._pause = BACK_AFTER_S
         self.connected.set()
 
 

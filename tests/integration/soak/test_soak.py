@@ -12,18 +12,19 @@ from pathlib import Path
 
 import pytest
 
+from starforge.adapters.wiring import Parts
 from starforge.api.cursors import read_feed_cursor
 from tests.integration.gateway import SUBMIT, a_submission
-from tests.integration.soak.checks import Checks
+from tests.integration.soak.checks import Checks, Tally
 from tests.integration.soak.crowd import Crowd, crowd
-from tests.integration.soak.documents import CANCEL, HEAD, JOBS_NOW, LOGS_STATE
+from tests.integration.soak.documents import CANCEL, HEAD, JOB, JOBS, JOBS_NOW, LOGS_STATE, Asked
 from tests.integration.soak.outages import OUTAGES, Scene
 from tests.integration.soak.site import Site, site
-from tests.integration.soak.subscriber import until
+from tests.integration.soak.subscriber import Subscriber, until
 
 SUBSCRIBERS = int(os.environ.get("SOAK_SUBSCRIBERS", "200"))
 ROUNDS = int(os.environ.get("SOAK_ROUNDS", "1"))
-JOBS = 8
+LONG_JOBS = 8
 """Those that are followed one by one; they end with the test."""
 LATE_JOBS = 3
 """Those that are submitted during each outage, and end by themselves."""
@@ -96,46 +97,75 @@ async def quiet(site: Site, followers: Crowd) -> None:
     await until(are_told, "Everybody was told everything")
 
 
-async def soak(site: Site) -> None:
-    began = time.monotonic()
-    head = (await site.answer(HEAD))["feed"]["cursor"]
-    jobs: Sequence[str] = [await submit(site, f"long-{n}", outcome="FOREVER", seconds=150) for n in range(JOBS)]
-    noisy = await submit(site, "noisy", outcome="FOREVER", seconds=600)
-    followers, parts = crowd(site.gateway.port, jobs, head, SUBSCRIBERS), site.platform.parts()
-    scene = Scene(site, followers, parts, noisy)
-    try:
-        async with followers.following():
-            await followers.connected()
-            late = await fail_in_turn(scene)
-            await end_all_jobs(site, len(jobs) + 1 + late)
-            await quiet(site, followers)
-            await scene.count()
-            calm = time.monotonic()
-            followers.raise_failures()
-    finally:
-        parts.close()
-    checks = Checks(site, head)
+async def check(followers: Crowd, checks: Checks) -> None:
     for one in followers.members:
         await checks.check(one)
-    tally, checked = checks.tally, time.monotonic()
+
+
+async def begin_again(scene: Scene, head: str) -> Checks:
+    """Those who come with a cursor that is no longer kept are told so, query again, and end with the same."""
+    ports = scene.parts.ports
+    await asyncio.to_thread(ports.store.prune_feed, before=ports.now())
+    asked = [Asked("jobs", JOBS, {"filter": None}, after=head), Asked("job", JOB, {"id": scene.noisy}, after=head)]
+    late = Crowd([Subscriber(n, asked[n % 2], scene.site.gateway.port, over_sse=n < 2) for n in range(4)])
+    async with late.following():
+        await late.connected()
+        await quiet(scene.site, late)
+    assert late.ends["CURSOR_EXPIRED"] == len(late.members)
+    checks = Checks(scene.site, head)
+    await check(late, checks)
+    return checks
+
+
+def report(scene: Scene, tally: Tally, seconds: float) -> None:
+    """The numbers that were checked."""
+    followers = scene.crowd
     _say(
         f"{len(followers.members)} subscribers: {followers.deliveries} deliveries, {followers.resumes} resumes, "
-        f"{scene.gaps:.0f} gaps repaired, {scene.dropped:.0f} closed as slow\n"
+        f"{scene.gaps:.0f} gaps repaired, {scene.dropped:.0f} closed as slow, drained in {scene.drained_s:.1f} s\n"
         f"{tally.events} events, {tally.lines} lines, {tally.states} states ({tally.again} told again after a resume, "
-        f"{tally.removed} left a filter), {late} jobs submitted meanwhile\n"
-        f"doubled {tally.doubled}, lost {tally.lost}, wrong {len(tally.wrong)}; "
-        f"{calm - began:.0f} s of soak, {checked - calm:.0f} s of checks; ended by {dict(followers.ends)}"
+        f"{tally.removed} left a filter)\n"
+        f"doubled {tally.doubled}, lost {tally.lost}, wrong {len(tally.wrong)}, in {seconds:.0f} s; "
+        f"ended by {dict(followers.ends)}"
     )
-    assert tally.wrong == []
-    assert (tally.doubled, tally.lost) == (0, 0)
-    assert followers.ends["1012"]
-    assert followers.ends["1013"]
-    assert not followers.ends["completed too early"]
+
+
+async def follow_to_the_end(scene: Scene, jobs: int) -> None:
+    """The soak itself; `jobs` are there before."""
+    async with scene.crowd.following():
+        await scene.crowd.connected()
+        late = await fail_in_turn(scene)
+        await end_all_jobs(scene.site, jobs + late)
+        await quiet(scene.site, scene.crowd)
+        await scene.count()
+        scene.crowd.raise_failures()
+
+
+async def soak(site: Site, parts: Parts) -> None:
+    began = time.monotonic()
+    head = (await site.answer(HEAD))["feed"]["cursor"]
+    jobs: Sequence[str] = [await submit(site, f"long-{n}", outcome="FOREVER", seconds=150) for n in range(LONG_JOBS)]
+    noisy = await submit(site, "noisy", outcome="FOREVER", seconds=600)
+    scene = Scene(site, crowd(site.gateway.port, jobs, head, SUBSCRIBERS), parts, noisy)
+    await follow_to_the_end(scene, len(jobs) + 1)
+    checks, ends = Checks(site, head), scene.crowd.ends
+    await check(scene.crowd, checks)
+    report(scene, checks.tally, time.monotonic() - began)
+    assert not checks.tally.wrong, "\n".join(checks.tally.wrong)
+    assert (checks.tally.doubled, checks.tally.lost) == (0, 0)
+    assert ends["1012"]
+    assert ends["1013"]
+    assert not ends["completed too early"]
     assert scene.gaps > 0
+    assert not (await begin_again(scene, head)).tally.wrong
 
 
 @pytest.mark.timeout(900)
 def test_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path) -> None:
     with site(tmp_path) as there:
-        asyncio.run(soak(there))
+        parts = there.platform.parts()
+        try:
+            asyncio.run(soak(there, parts))
+        finally:
+            parts.close()
     assert there.gateway.complaints() == []

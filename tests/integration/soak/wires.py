@@ -20,7 +20,7 @@ SUBPROTOCOL = Subprotocol("graphql-transport-ws")
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Never used: to make one with this machine's roots would take longer than all else that a client does."""
 OPEN_S = 20
-SMALL_BUFFER = 4096
+SMALL_BUFFER = 16 * 1024
 """Bytes that the kernel keeps for a client that is to be seen as slow when it does not read."""
 Payload = dict[str, Any]
 

@@ -33,11 +33,18 @@ def test_what_is_read() -> None:
     assert read_message('{"type": "ping", "payload": null}') == Ping(None)
 
 
-def test_a_result_that_json_cannot_carry_is_an_error_of_ours() -> None:
-    with pytest.raises(ValueError, match="JSON compliant"):
-        messages.next_result("1", {"data": {"x": float("nan")}})
+@given(st.text(max_size=20))
+def test_a_result_is_framed_by_its_prefix_and_a_brace(operation_id: str) -> None:
+    message = json.loads(messages.next_prefix(operation_id) + b'{"data":1}' + b"}")
+    assert message == {"id": operation_id, "type": "next", "payload": {"data": 1}}
 
 
 @pytest.mark.parametrize("text", ["é", "\ud800", "\U0001f600"])
 def test_every_text_can_be_sent(text: str) -> None:
     assert json.loads(messages.error("1", [text]).encode())["payload"] == [text]
+
+
+@pytest.mark.parametrize("text", ["1e999", "-1e999", "NaN", "Infinity", "9" * 5000])
+def test_a_number_that_no_answer_could_carry_is_not_json(text: str) -> None:
+    with pytest.raises(BadMessage, match="not JSON"):
+        read_message(f'{{"type": "ping", "payload": {{"a": {text}}}}}')

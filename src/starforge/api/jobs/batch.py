@@ -85,8 +85,8 @@ class BatchMutations:
         try:
             done = await context.services.thread(cancel_many, context.ports, sweep, context.caller)
         except UserMistake as mistake:
-            return _swept(Swept((), 0, 0, mistake), dry_run=dry_run)
-        return _swept(done, dry_run=dry_run)
+            return swept_payload(Swept((), 0, 0, mistake), dry_run=dry_run)
+        return swept_payload(done, dry_run=dry_run)
 
     @strawberry.mutation(
         description="Start the next attempt of a job that has ended, with the same Capsule and spec.",
@@ -155,7 +155,7 @@ def _outcome(index: int, key: str | None, one: ItemOutcome, held: dict[JobId, Ro
     return SubmitOutcome(index=index, idempotency_key=key, status=one.status, job=job, user_errors=errors)
 
 
-def _swept(done: Swept, *, dry_run: bool) -> CancelJobsPayload:
+def swept_payload(done: Swept, *, dry_run: bool) -> CancelJobsPayload:
     outcomes = [
         CancelOutcome(job=Job.of(job), status=status, user_errors=_errors(done.refused.get(job.id)))
         for status, job in done.outcomes

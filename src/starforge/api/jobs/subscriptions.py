@@ -175,7 +175,7 @@ class _Jobs:
             self._held[job] = True
 
     def _let_go(self, job: JobId) -> None:
-        if self._filters and self._resumed:
+        if self._filters and self._resumed and not self._source.unsettled():
             self._held[job] = False
             if len(self._held) > HELD_MAX:
                 self._held = {job: True for job, held in self._held.items() if held}

@@ -10,6 +10,7 @@ from typing import Any, Protocol, cast
 
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.protocol import State
 
 EXTENSION = "starforge.frames"
 _TEXT = 0x81
@@ -118,6 +119,8 @@ class FrameProtocol(WebSocketsSansIOProtocol):
     def close(self, code: int, reason: str) -> None:
         """Send a close frame, wait a while for the other side's, and close; does nothing if it is closing."""
         if self.close_sent or self.disconnected or self.transport.is_closing():
+            return
+        if self.conn.state is not State.OPEN:  # a close frame of the other side came with what this is about
             return
         self.conn.send_close(code, reason)
         self.transport.write(b"".join(self.conn.data_to_send()))

@@ -140,7 +140,8 @@ class PacedLoader(DataLoader[Key, T]):
 
 
 async def _handed(result: Awaitable[T]) -> T:
-    found = await result
+    # Shielded, as others may wait for the same: strawberry never asks for a batch whose first waiter was cancelled.
+    found = await asyncio.shield(result)
     rests = current.get()
     if rests is not None and rests.are_due:
         await rests.rest()

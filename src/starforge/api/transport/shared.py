@@ -114,7 +114,7 @@ class Group:
     async def opening(self, key: Hashable, run: Run, resume_at: int | None) -> Opening | None:
         """What those are told who begin at the same place, made once; None if it is too much to be kept."""
         known = self._openings.get(key)
-        if known is not None and known.done() and not self._is_current(known.result()):
+        if known is not None and known.done() and (known.cancelled() or not self._is_current(known.result())):
             known = None
         if known is None:
             self._openings.pop(key, None)
@@ -251,7 +251,7 @@ class Group:
     def _drop_openings(self) -> None:
         """Those that nobody can begin with any more."""
         for key, opening in list(self._openings.items()):
-            if opening.done() and not self._is_current(opening.result()):
+            if opening.done() and (opening.cancelled() or not self._is_current(opening.result())):
                 del self._openings[key]
 
     def _drop(self, sink: Sink, joint: Joint) -> None:

@@ -29,7 +29,8 @@ class Planned:
     @property
     def project(self) -> str | None:
         """Where it goes; None for wherever the jobs of the token go that name none."""
-        return self.given["spec"].get("project")
+        project = self.given["spec"].get("project")
+        return None if project is None else str(project)
 
 
 def batch_id(batch: Batch, code: str, given: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Points of a metric in the order of their reports, old idempotency keys, and no indexes that no page needs any more."""
+"""Indexes for a metric in the order of its reports and for old idempotency keys; none that no page needs any more."""
 
 import sqlalchemy as sa
 from alembic import op
