@@ -92,7 +92,7 @@ async def gateway_is_replaced(scene: Scene) -> None:
     sockets = [one for one in scene.crowd.members if not (one.over_sse or one.is_done)]
     before = {one: one.story.ends.copy() for one in sockets}
     began = time.monotonic()
-    assert await asyncio.to_thread(scene.site.gateway.end, signal.SIGTERM) in (0, -signal.SIGTERM)
+    assert await asyncio.to_thread(scene.site.gateway.end, signal.SIGTERM) == 0
     scene.drained_s = time.monotonic() - began
     await until(lambda: all(one.story.ends != before[one] for one in sockets), "No socket is left open")
     otherwise = {one.name: why for one in sockets if not (why := one.story.ends - before[one])["1012"]}
