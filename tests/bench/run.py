@@ -1,4 +1,5 @@
-"""`make bench`: packing, and the closed loop where a cluster is set up; `make bench ARGS=gateway`: the gateway and its peers."""
+"""`make bench`: packing, and the closed loop where a cluster is set up; `make bench ARGS=gateway`: the gateway and its peers;
+`make bench ARGS=loop`: how long its event loop is held."""
 
 import os
 import sys
@@ -14,6 +15,11 @@ def main() -> None:
         from gateway import bench
 
         bench.main(sys.argv[2:])
+        return
+    if sys.argv[1:2] == ["loop"]:
+        import loop
+
+        loop.main()
         return
     packing.main()
     if os.environ.get("FORGE_K8S_API_SERVER"):

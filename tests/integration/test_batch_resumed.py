@@ -118,20 +118,30 @@ def test_killed_twice_and_cut_once_there_are_exactly_250_jobs(tmp_path: Path, ca
         after_kills = [_killed(gateway, path, options, known) for _ in range(2)]
         process = last.enter_context(running(gateway, path, *options))
         _await_more(gateway, known)
+        process.send_signal(signal.SIGSTOP)  # or a quick machine is done before the gateway is down
         at_restart = len(there(gateway, "night"))
         first.close()
-        assert process.poll() is None
+        process.send_signal(signal.SIGCONT)
+        _await_said(process, "Trying again")
         with around.gateway() as gateway:
-            [summary], said = finished(process)
+            [summary], _ = finished(process)
             rows = there(gateway, "night")
             [once_more], _ = finished(last.enter_context(running(gateway, path, *options)))
     print(f"\njobs after each kill {after_kills}, at the restart {at_restart}, at the end {len(rows)}")  # noqa: T201
     assert 0 < after_kills[0] < after_kills[1] < at_restart < JOBS == len(rows)
-    assert "Trying again" in said
     assert len({row["name"] for row in rows}) == len({row["idempotencyKey"] for row in rows}) == JOBS
     assert {one["job"] for one in summary["outcomes"]} == {row["id"] for row in rows}
     assert (summary["total"], summary["refused"]) == (JOBS, 0)
     assert (once_more["created"], once_more["replayed"]) == (0, JOBS)
+
+
+def _await_said(process: subprocess.Popen[str], words: str) -> None:
+    """Return once the command has said so."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if words in line:
+            return
+    raise AssertionError(f"it ended without saying {words!r}")
 
 
 def _killed(gateway: Gateway, path: Path, options: Sequence[str], known: set[str]) -> int:
