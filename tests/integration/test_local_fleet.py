@@ -82,10 +82,11 @@ class Idle:
         signal.pause()
 
 subprocess.Popen(["setsid", "-f", "env", "-i", sys.executable, "-c",
-    "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('stray', flush=True); signal.pause()"])
+    "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.write(1, b'stray' + bytes([10])); "
+    "signal.pause()"])
 signal.signal(signal.SIGTERM, lambda *_: (print("asked to stop", flush=True), os._exit(4)))
 Idle.remote().wait.remote()
-print("waiting", flush=True)
+os.write(1, b"waiting" + bytes([10]))  # print would write the end of the line apart, and two write here
 while True:
     signal.pause()
 """
