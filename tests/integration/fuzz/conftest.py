@@ -53,7 +53,7 @@ def _database(kind: str) -> Iterator[str | None]:
         yield url
 
 
-@pytest.fixture(scope="session", params=["sqlite", "postgres"])
+@pytest.fixture(scope="package", params=["sqlite", "postgres"])
 def gateway(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[tuple[Gateway, Known]]:
@@ -65,12 +65,12 @@ def gateway(
         yield gateway, known_of(gateway, jobs)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def documents(gateway: tuple[Gateway, Known]) -> Documents:
     return Documents(make_schema()._schema, Values(gateway[1]))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def watched() -> Iterator[Complaints]:
     with complaints() as handler:
         yield handler
