@@ -66,11 +66,6 @@ class Budget:
         bucket.points = max(bucket.points - points, 0)
         return Charged(points, int(bucket.points), self.restore_per_second)
 
-    def refund(self, caller: Caller, points: int) -> None:
-        """Gives back what was charged for something that was not run."""
-        bucket = self._bucket(caller)
-        bucket.points = min(bucket.points + points, self.maximum)
-
     def available(self, caller: Caller) -> int:
         """Points in the bucket now."""
         return int(self._bucket(caller).points)

@@ -65,3 +65,23 @@ def outage() -> StoreUnavailable:
 
 def positions(rows: Iterable[FeedRow]) -> list[int]:
     return [one.position for one in rows]
+
+
+class Blockable:
+    """The part of a subscriber that tests hold up."""
+
+    def __init__(self) -> None:
+        self.blocked = False
+        self._has_room = asyncio.Event()
+
+    async def room(self) -> None:
+        if self.blocked:
+            await self._has_room.wait()
+
+    def block(self) -> None:
+        self.blocked = True
+        self._has_room.clear()
+
+    def unblock(self) -> None:
+        self.blocked = False
+        self._has_room.set()

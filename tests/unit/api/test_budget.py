@@ -63,14 +63,6 @@ def test_what_can_never_be_paid_is_refused_for_good(budget: Budget) -> None:
     assert budget.available(ANN) == 100
 
 
-def test_what_was_not_run_is_given_back(budget: Budget) -> None:
-    budget.charge(ANN, 60)
-    budget.refund(ANN, 50)
-    assert budget.available(ANN) == 90
-    budget.refund(ANN, 50)
-    assert budget.available(ANN) == 100
-
-
 def test_every_token_has_its_own_bucket(budget: Budget) -> None:
     budget.charge(caller("ann", "t1"), 100)
     assert budget.available(caller("ann", "t2")) == 100

@@ -16,7 +16,7 @@ from starforge.api.transport.following import Following
 from starforge.api.transport.shared import Groups
 from starforge.api.transport.source import Joint, Source
 from starforge.domain.queries import FeedRow, JobFilter
-from tests.unit.api.feeding import Table
+from tests.unit.api.feeding import Blockable, Table
 from tests.unit.api.test_jobs_told import Jobs, context_of
 
 WHICH = JobFilter(name_prefix="in")
@@ -36,15 +36,14 @@ class FeedOfJobs(Table):
         return self._store.feed[after : after + limit]
 
 
-class Subscriber:
+class Subscriber(Blockable):
     """Holds what it was told of, as the schema says that a client should; resumes where another one ended."""
 
     def __init__(self, context: Context, groups: Groups, before: "Subscriber | None") -> None:
         self.holds: dict[str, int] = dict(before.holds) if before else {}
         self.revisions: dict[str, list[int]] = {}
         self.cursor: int | None = before.cursor if before else None
-        self.blocked = False
-        self._has_room = asyncio.Event()
+        super().__init__()
         after, hub = self.cursor, context.services.hub
 
         async def run(source: Source) -> AsyncIterator[dict[str, Any]]:
@@ -78,18 +77,6 @@ class Subscriber:
             self.holds.pop(told["id"], None)
         else:
             self.holds[told["id"]] = told["revision"]
-
-    async def room(self) -> None:
-        if self.blocked:
-            await self._has_room.wait()
-
-    def block(self) -> None:
-        self.blocked = True
-        self._has_room.clear()
-
-    def unblock(self) -> None:
-        self.blocked = False
-        self._has_room.set()
 
     def fell_behind(self, joint: Joint) -> None:
         self.start(self.following.catch_up(joint))

@@ -22,7 +22,7 @@ from starforge.api.transport.source import Cut, Joint, Source, Step
 from starforge.domain.errors import CursorExpired, CursorInvalid, StarForgeError
 from starforge.domain.names import JobId
 from starforge.domain.queries import FeedRow
-from tests.unit.api.feeding import LIMIT_S, Ears, Table
+from tests.unit.api.feeding import LIMIT_S, Blockable, Ears, Table
 
 pytestmark = pytest.mark.anyio
 Told = tuple[str, int]
@@ -68,13 +68,12 @@ class World:
         await self.hub._heard(None)
 
 
-class Reader:
+class Reader(Blockable):
     """One subscriber, with everything it was sent and did not look at yet."""
 
     def __init__(self, world: World, teller: Teller, after: int | None, how: Run | None = None) -> None:
         self._payloads: asyncio.Queue[Told | RequestRefused | None] = asyncio.Queue()
-        self.blocked = False
-        self._has_room = asyncio.Event()
+        super().__init__()
         self.fell_behind_at: list[int] = []
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -99,18 +98,6 @@ class Reader:
     def next(self, payload: bytes) -> None:
         kind, position = json.loads(payload)["data"]
         self._payloads.put_nowait((kind, position))
-
-    async def room(self) -> None:
-        if self.blocked:
-            await self._has_room.wait()
-
-    def block(self) -> None:
-        self.blocked = True
-        self._has_room.clear()
-
-    def unblock(self) -> None:
-        self.blocked = False
-        self._has_room.set()
 
     def fell_behind(self, joint: Joint) -> None:
         self.fell_behind_at.append(joint.position)

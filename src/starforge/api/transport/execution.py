@@ -91,8 +91,7 @@ class Executor(Generic[CallerT]):
         response = await self._once(key, operation, incoming)
         if isinstance(response, Answer):
             return response.body(self.extensions(operation))
-        extensions = {**operation.document.text.extensions, **({"cost": operation.cost} if operation.cost else {})}
-        if extensions:
+        if extensions := _told_with(operation):
             response = response | {"extensions": response.get("extensions", {}) | extensions}
         return _encoded(response)
 
@@ -140,7 +139,7 @@ class Executor(Generic[CallerT]):
         )
 
     def extensions(self, operation: Prepared) -> bytes | None:
-        told = {**operation.document.text.extensions, **({"cost": operation.cost} if operation.cost else {})}
+        told = _told_with(operation)
         return encode_json(told).encode() if told else None
 
     async def _run(self, operation: Prepared, incoming: Incoming[CallerT]) -> dict[str, Any]:
@@ -179,6 +178,12 @@ class Executor(Generic[CallerT]):
             raise
         except Exception as error:
             raise RequestRefused.because_of(error) from error
+
+
+def _told_with(operation: Prepared) -> dict[str, Any]:
+    """`extensions` of its answer."""
+    cost = {"cost": operation.cost} if operation.cost else {}
+    return {**operation.document.text.extensions, **cost}
 
 
 def _encoded(response: dict[str, Any]) -> bytes:
