@@ -13,7 +13,7 @@ from starforge.api.context import Context
 from starforge.api.feed.stream import follow
 from starforge.api.jobs.subscriptions import _Jobs
 from starforge.api.transport.following import Following
-from starforge.api.transport.shared import Groups
+from starforge.api.transport.groups import Groups
 from starforge.api.transport.source import Joint, Source
 from starforge.domain.queries import FeedRow, JobFilter
 from tests.unit.api.feeding import Blockable, Table

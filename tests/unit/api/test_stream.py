@@ -17,7 +17,8 @@ from starforge.api.feed.stream import Telling, follow, resume_position
 from starforge.api.transport.codes import ErrorCode
 from starforge.api.transport.errors import RequestRefused
 from starforge.api.transport.following import Following
-from starforge.api.transport.shared import Groups, Run
+from starforge.api.transport.groups import Groups
+from starforge.api.transport.openings import Run
 from starforge.api.transport.source import Cut, Joint, Source, Step
 from starforge.domain.errors import CursorExpired, CursorInvalid, StarForgeError
 from starforge.domain.names import JobId

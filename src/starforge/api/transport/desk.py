@@ -26,8 +26,8 @@ from starforge.api.transport.errors import RequestRefused
 from starforge.api.transport.execution import Executor, Prepared
 from starforge.api.transport.following import Following, Place
 from starforge.api.transport.front import Front
+from starforge.api.transport.groups import Groups
 from starforge.api.transport.limits import TransportLimits
-from starforge.api.transport.shared import Groups
 
 RESUME_ARGUMENT = "after"
 

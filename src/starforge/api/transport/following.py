@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from starforge.api.transport.encoding import encode_response
-from starforge.api.transport.shared import Group, Run, Sink, refuse_cut
+from starforge.api.transport.group import Group, Sink
+from starforge.api.transport.openings import Run, refuse_cut
 from starforge.api.transport.source import Joint, Source
 
 

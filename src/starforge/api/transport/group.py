@@ -2,25 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from starforge.api.transport.codes import ErrorCode
-from starforge.api.transport.counting import Spread
+from starforge.api.transport.counting import Counts
 from starforge.api.transport.encoding import encode_response
 from starforge.api.transport.errors import RequestRefused
+from starforge.api.transport.openings import Opening, Openings, Run
 from starforge.api.transport.source import Cut, Joint, Source, Step
 
-OPENING_BYTES = 256 * 1024
-"""An opening of more than this is each subscriber's own, so that nobody's memory holds it."""
-OPENINGS_KEPT = 8
 SENDS_PER_TURN = 500
 """Sends after which others get their turn on the event loop."""
-
-Run = Callable[[Source], AsyncGenerator[dict[str, Any], None]]
-"""Executes the operation that the members have in common."""
 
 
 class Sink(Protocol):
@@ -42,14 +37,6 @@ class Sink(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Opening:
-    """`joint` is None if the source was over with it."""
-
-    results: tuple[tuple[Step, bytes], ...]
-    joint: Joint | None
-
-
 @dataclass(eq=False)
 class _Newcomer:
     """Somebody who may have been told already what the source tells now."""
@@ -66,7 +53,7 @@ class _Newcomer:
 class Group:
     """Those who share one source. It lives while somebody uses it, from before they open until they leave."""
 
-    def __init__(self, run: Run, forget: Callable[["Group"], None], counts: "Counts") -> None:
+    def __init__(self, run: Run, forget: Callable[["Group"], None], counts: Counts) -> None:
         self._run = run
         self._counts = counts
         self._forget = forget
@@ -75,7 +62,7 @@ class Group:
         self._users = 0
         self._arriving = 0
         self._ahead: dict[str, tuple[Step, bytes]] = {}
-        self._openings: dict[Hashable, asyncio.Task[Opening | RequestRefused | None]] = {}
+        self._openings = Openings()
         self._ended: RequestRefused | bool = False
         self.position = -1
         """Everything up to here was sent to the members."""
@@ -112,40 +99,8 @@ class Group:
             raise self._ended.again()
 
     async def opening(self, key: Hashable, run: Run, resume_at: int | None) -> Opening | None:
-        """What those are told who begin at the same place, made once; None if it is too much to be kept."""
-        known = self._openings.get(key)
-        if known is not None and known.done() and (known.cancelled() or not self._is_current(known.result())):
-            known = None
-        if known is None:
-            self._openings.pop(key, None)
-            known = self._openings[key] = asyncio.create_task(self._open(run, resume_at))
-            while len(self._openings) > OPENINGS_KEPT:
-                self._openings.pop(next(iter(self._openings)))
-        opened = await asyncio.shield(known)
-        if isinstance(opened, RequestRefused):
-            raise opened.again()
-        return opened
-
-    def _is_current(self, opened: Opening | RequestRefused | None) -> bool:
-        joint = opened.joint if isinstance(opened, Opening) else None
-        return joint is not None and joint.position >= self.position
-
-    async def _open(self, run: Run, resume_at: int | None) -> Opening | RequestRefused | None:
-        source, results, size = Source(resume_at=resume_at), list[tuple[Step, bytes]](), 0
-        try:
-            async with aclosing(run(source)) as responses:
-                async for response in responses:
-                    refuse_cut(response)
-                    payload = encode_response(response)
-                    results.append((source.told_step(), payload))
-                    size += len(payload)
-                    if size > OPENING_BYTES:
-                        return None
-        except RequestRefused as refused:
-            return refused
-        except Exception as error:  # noqa: BLE001  because_of logs it
-            return RequestRefused.because_of(error)
-        return Opening(tuple(results), source.joint)
+        """What those are told who begin at the same place; None if it is too much to be shared."""
+        return await self._openings.opening(key, run, resume_at, told=self.position)
 
     def join(self, sink: Sink, joint: Joint) -> bool:
         """From now on `sink` gets what comes; False if it has missed something since its opening ended."""
@@ -186,8 +141,8 @@ class Group:
         self._users -= 1
         if not self._users:
             self._forget(self)
-            for task in (self._task, *self._openings.values()):
-                task.cancel()
+            self._task.cancel()
+            self._openings.cancel()
 
     # --- telling
 
@@ -219,7 +174,7 @@ class Group:
         ahead = dict(self._source.ahead)
         ahead.pop(step.subject or "", None)
         self._remember(step, payload)
-        self._drop_openings()
+        self._openings.drop(self.position)
         members = list(self._members)
         for sink, newcomer in list(self._newcomers.items()):
             self._send_newcomer(sink, newcomer, step, payload, before)
@@ -248,12 +203,6 @@ class Group:
             del self._newcomers[sink]
             self._members[sink] = None
 
-    def _drop_openings(self) -> None:
-        """Those that nobody can begin with any more."""
-        for key, opening in list(self._openings.items()):
-            if opening.done() and (opening.cancelled() or not self._is_current(opening.result())):
-                del self._openings[key]
-
     def _drop(self, sink: Sink, joint: Joint) -> None:
         self._members.pop(sink, None)
         self._newcomers.pop(sink, None)
@@ -266,47 +215,3 @@ class Group:
             self._ahead[step.subject] = step, payload
         for subject in [one for one in self._ahead if one not in self._source.ahead]:
             del self._ahead[subject]
-
-
-def refuse_cut(response: dict[str, Any]) -> None:
-    """An opening is whole or none: what it leaves out would never come. Raises RequestRefused."""
-    if isinstance(response, Cut):
-        raise RequestRefused.with_errors(response["errors"])
-
-
-@dataclass
-class Counts:
-    """What all groups of a gateway did: results made and sent, readers that fell behind, subscribers that resumed."""
-
-    executed: int = 0
-    sent: int = 0
-    fell_behind: int = 0
-    resumed: int = 0
-    lag: Spread = field(default_factory=Spread)
-
-
-@dataclass
-class Groups(Counts):
-    """The groups of one gateway, by what their members have in common."""
-
-    _by_key: dict[Hashable, Group] = field(default_factory=dict)
-
-    def group(self, key: Hashable, run: Run) -> Group:
-        """The group of `key`, made with `run` if there is none, with one user more."""
-        known = self._by_key.get(key)
-        if known is None:
-            known = self._by_key[key] = Group(run, lambda group: self._forget(key, group), self)
-        known.use()
-        return known
-
-    def _forget(self, key: Hashable, group: Group) -> None:
-        """A group that ended late is no longer the one of its key."""
-        if self._by_key.get(key) is group:
-            del self._by_key[key]
-
-    def __len__(self) -> int:
-        return len(self._by_key)
-
-    @property
-    def members(self) -> int:
-        return sum(group.size for group in self._by_key.values())
