@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection, Row, bindparam
 from sqlalchemy import type_coerce as as_type
 from sqlalchemy.types import NULLTYPE
 
@@ -62,7 +62,7 @@ class JobCache:
         return known
 
     def _read(self, connection: Connection, ids: Iterable[JobId]) -> Mapping[JobId, Job]:
-        rows = connection.execute(select_jobs().add_columns(_UPDATED).where(JOB.c.id.in_(ids))).all()
+        rows = connection.execute(_BY_ID, {"ids": list(ids)}).all()
         jobs = {}
         for row in rows:
             job = jobs[row.id] = job_of(row)
@@ -75,4 +75,8 @@ class JobCache:
             self._old, self._young = self._young, {}
 
 
-_UPDATED = as_type(JOB.c.updated_at, NULLTYPE).label("stamped")
+_BY_ID = (
+    select_jobs()
+    .add_columns(as_type(JOB.c.updated_at, NULLTYPE).label("stamped"))
+    .where(JOB.c.id.in_(bindparam("ids", expanding=True)))
+)

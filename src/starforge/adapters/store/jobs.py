@@ -15,6 +15,7 @@ from starforge.domain.job import Attempt, Job
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.observation import PodView
 
+_BY_ID = select_jobs().where(JOB.c.id.in_(bindparam("ids", expanding=True)))
 _REPLACE = update(JOB).where(JOB.c.id == bindparam("read_id"), JOB.c.revision == bindparam("read_revision"))
 
 
@@ -64,7 +65,7 @@ def _pod_values(run: RunKey, pod: PodView) -> dict[str, object]:
 
 
 def jobs_by_id(connection: Connection, jobs: Iterable[JobId]) -> Mapping[JobId, Job]:
-    rows = connection.execute(select_jobs().where(JOB.c.id.in_(list(jobs))))
+    rows = connection.execute(_BY_ID, {"ids": list(jobs)})
     return {job.id: job for job in map(job_of, rows)}
 
 
