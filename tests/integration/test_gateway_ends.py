@@ -156,6 +156,22 @@ async def test_what_is_in_flight_is_answered_while_subscribers_leave_at_once(the
     await assert_each_once(there, results(begun) | results(refused))
 
 
+async def test_a_grace_that_runs_out_ends_what_hangs(there: Site) -> None:
+    """The database answers nobody for longer than the grace: the gateway ends all the same, and a key makes one job."""
+    there.gateway.stop()
+    there.gateway.env["FORGE_SHUTDOWN_GRACE_S"] = "1"
+    there.gateway.start()
+    with database_held(there):
+        async with submitting(there, KEYS) as submits:
+            await in_flight(there, COUNT)
+            there.gateway.send(signal.SIGTERM)
+            assert there.gateway.process is not None
+            code = await asyncio.to_thread(there.gateway.process.wait, PATIENCE_S)
+    assert code == 1, "it says that it had to leave something behind"
+    assert set(results(submits).values()) == {None}
+    await assert_each_once(there, results(submits))
+
+
 async def test_sigterm_amid_a_burst_of_submits(there: Site) -> None:
     """Those that came too late are not answered, and made by whoever is asked next."""
     async with following(there) as subscriptions:

@@ -56,7 +56,7 @@ class Settings(FromMapping):
     host: str = _setting("127.0.0.1", "Address that the gateway listens on.", "0.0.0.0")  # noqa: S104
     port: int = _setting(8000, "Port that the gateway listens on.", ge=1, le=65535)
     shutdown_grace_s: int = _setting(
-        35, "Seconds after SIGTERM until the gateway cancels what still runs; begun mutations are done all the same.",
+        35, "Seconds after SIGTERM until the gateway gives up what still runs, and ends.",
         ge=1, le=3600)
     public_url: types.HttpUrl | None = _setting(
         None, "Address of the gateway for its clients, in links that it gives out; host and port if it is not set.",

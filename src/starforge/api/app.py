@@ -35,7 +35,6 @@ from starforge.domain.queries import FeedRow
 from starforge.domain.rights import Caller
 
 CANCEL_AGAIN_S = 0.5
-DRAIN_S = 60
 _log = logging.getLogger(__name__)
 SHARED = frozenset({"job", "jobs", "jobLogs", "events"})
 """Subscriptions whose resolvers tell the opening and what comes live apart."""
@@ -158,22 +157,20 @@ async def _lifespan(
     try:
         yield {} if dev else {FRONT: desk.front}
     finally:
-        await _drained(mutations)
+        await _drained(mutations, desk)
         await end(delivering)
         await end(sweeping)
         await authority.close()
         services.close()
 
 
-async def _drained(mutations: RunningMutations) -> None:
-    """The database itself gives up sooner than this."""
+async def _drained(mutations: RunningMutations, desk: Desk[Caller]) -> None:
+    """Waits for those whose clients are gone, as long as the grace lasts."""
     try:
-        async with asyncio.timeout(DRAIN_S):
+        async with asyncio.timeout_at(desk.grace_over):
             await mutations.drain()
     except TimeoutError:
-        _log.error(
-            "A mutation did not end in %s s; whether it was done, its client finds out by sending it again.", DRAIN_S
-        )
+        _log.error("A mutation did not end in time; whether it was done, its client finds out by sending it again.")
 
 
 async def end(task: asyncio.Task[None]) -> None:

@@ -26,6 +26,8 @@ from starforge.domain.timeline import Entry
 P = ParamSpec("P")
 Projects = tuple[str, ...]
 T = TypeVar("T")
+POOLS = ("store", "feed", "objects")
+"""What threads begin their names with that wait for something outside."""
 
 
 class Services:
@@ -49,9 +51,10 @@ class Services:
         self.limits = limits or TransportLimits()
         self.budget = budget or Budget(maximum=POINTS, restore_per_second=POINTS_PER_S, clock=time.monotonic)
         # Pools of their own, so that no pile of slow questions and no outage of one thing holds up the others.
-        self._store = ThreadPoolExecutor(threads, thread_name_prefix="store")
-        self._feed = ThreadPoolExecutor(2, thread_name_prefix="feed")
-        self._objects = ThreadPoolExecutor(4, thread_name_prefix="objects")
+        store, feed, objects = POOLS
+        self._store = ThreadPoolExecutor(threads, thread_name_prefix=store)
+        self._feed = ThreadPoolExecutor(2, thread_name_prefix=feed)
+        self._objects = ThreadPoolExecutor(4, thread_name_prefix=objects)
         self._loaders: tuple[int, Loaders] | None = None
 
     async def thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

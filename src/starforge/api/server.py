@@ -1,5 +1,6 @@
 """Runs a gateway until SIGTERM, and then ends it without cutting anybody off."""
 
+import asyncio
 import gc
 from typing import Any, Protocol
 
@@ -27,7 +28,9 @@ class GatewayServer(uvicorn.Server):
         self._gateway = gateway
 
     async def shutdown(self, sockets: Any = None) -> None:
-        self._gateway.desk.draining.set()
+        desk, grace_s = self._gateway.desk, self.config.timeout_graceful_shutdown
+        desk.grace_over = None if grace_s is None else asyncio.get_running_loop().time() + grace_s
+        desk.draining.set()
         await super().shutdown(sockets)
 
 

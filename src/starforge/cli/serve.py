@@ -6,11 +6,15 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 
 from starforge.adapters.settings import Settings, load_settings
+from starforge.cli.exits import ExitCode
 from starforge.domain.errors import SettingsWrong
+
+THREADS_END_S = 1.0
 
 
 def settings_or_exit(needs: tuple[str, ...] = ()) -> Settings:
@@ -34,6 +38,7 @@ def api(*, dev: bool = False) -> None:
     """Serve GraphQL."""
     from starforge.adapters.wiring import build, prepare
     from starforge.api.app import make_gateway
+    from starforge.api.context import POOLS
     from starforge.api.server import server, tune_garbage
     from starforge.api.transport.limits import TransportLimits
 
@@ -50,6 +55,7 @@ def api(*, dev: bool = False) -> None:
         server(gateway, host=settings.host, port=settings.port, grace_s=settings.shutdown_grace_s, limits=limits).run()
     finally:
         parts.close()
+        leave_threads(POOLS)
 
 
 def worker(*, concurrency: int, beat: bool) -> None:
@@ -106,6 +112,22 @@ def busy() -> None:
         keep_busy(parts, settings.simulate, stop)
     finally:
         parts.close()
+
+
+def leave_threads(names: tuple[str, ...]) -> None:
+    """End the process now if threads that begin with `names` still wait for something outside: it may be minutes.
+
+    What they do is one transaction each, so that this is no worse for them than a lost machine.
+    """
+    others = [each for each in threading.enumerate() if each.name.startswith(names)]
+    until = time.monotonic() + THREADS_END_S
+    for each in others:
+        each.join(max(0.0, until - time.monotonic()))
+    left = [each.name for each in others if each.is_alive()]
+    if left:
+        logging.error("The grace is over, and what these threads wait for is given up: %s.", ", ".join(left))
+        logging.shutdown()
+        os._exit(ExitCode.FAILED)
 
 
 def on_signal(call: Callable[[], None]) -> None:

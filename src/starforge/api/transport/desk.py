@@ -50,6 +50,8 @@ class Desk(Generic[CallerT]):
         self.groups = Groups()
         self.front = Front(executor, callers)
         self.draining = asyncio.Event()
+        self.grace_over: float | None = None
+        """When what still runs is given up, by the clock of the event loop; None for never."""
         self.running = 0
         self.took = Spread()
         self.shed = 0

@@ -69,6 +69,10 @@ class HttpEndpoint(Generic[CallerT]):
             if media is None:
                 raise _not_acceptable()
             return await self._answer(request, media, key)
+        except asyncio.CancelledError:
+            if not self._desk.draining.is_set():
+                raise
+            return refusal(_ended(), media or MediaType.JSON)  # the grace is over
         except Exception as error:  # noqa: BLE001  because_of logs what is not meant for the client
             return refusal(RequestRefused.because_of(error), media or MediaType.JSON)
 
@@ -153,6 +157,11 @@ def _key(scope: Scope, body: bytes) -> RequestKey:
 
 def _wrong_method(sentence: str, *, allow: str) -> RequestRefused:
     return RequestRefused(ErrorCode.BAD_REQUEST, sentence, status=405, headers={"allow": allow})
+
+
+def _ended() -> RequestRefused:
+    sentence = "This gateway had to end before the answer was there: ask again, a mutation with its idempotency key."
+    return RequestRefused(ErrorCode.UNAVAILABLE, sentence)
 
 
 def _not_acceptable() -> RequestRefused:
