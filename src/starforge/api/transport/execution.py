@@ -40,6 +40,8 @@ class Prepared:
     kind: OperationType
     points: int = 0
     cost: CostTold | None = None
+    answer_key: Hashable | None = None
+    """What the answer is a function of beside the position of the feed; None if it is one of more than that."""
 
     def arguments(self) -> dict[str, Any]:
         return {
@@ -78,13 +80,14 @@ class Executor(Generic[CallerT]):
             document = await self._documents.prepare(request.query)
             kind = document.kind(request.operation_name)
             points = document.bounded_cost(request.operation_name, request.variables)
-            return Prepared(request, document, kind, points, self._callers.charge(caller, points))
+            cost = self._callers.charge(caller, points)
         except StarForgeError as error:
             raise RequestRefused.because_of(error) from error
+        return Prepared(request, document, kind, points, cost, self._answer_key(request, document, kind, caller))
 
     async def answer(self, operation: Prepared, incoming: Incoming[CallerT]) -> bytes:
         """A response with `data`, of a query or mutation, as JSON. Raises RequestRefused if it could not be run."""
-        key = self.key(operation, incoming.caller)
+        key = operation.answer_key
         kept = self.answers.get(key) if key is not None else None
         if kept is not None:
             return kept.body(self.extensions(operation))
@@ -124,19 +127,15 @@ class Executor(Generic[CallerT]):
         self.answers.put(key, answer, since=since)
         return answer
 
-    def key(self, operation: Prepared, caller: CallerT) -> Hashable | None:
-        """What the answer is a function of beside the position of the feed; None if it is one of more than that."""
-        name, text = operation.request.operation_name, operation.document.text
-        if operation.kind is not OperationType.QUERY or self._keeping is None:
+    def _answer_key(
+        self, request: GraphQLRequest, document: Document, kind: OperationType, caller: CallerT
+    ) -> Hashable | None:
+        name, text = request.operation_name, document.text
+        if kind is not OperationType.QUERY or self._keeping is None:
             return None
         if not self._keeping.is_stable(text.parsed, name):
             return None
-        return (
-            text.digest,
-            name,
-            encode_sorted(operation.request.variables or {}),
-            self._callers.sharing(caller, operation.request),
-        )
+        return text.digest, name, encode_sorted(request.variables or {}), self._callers.sharing(caller, request)
 
     def extensions(self, operation: Prepared) -> bytes | None:
         told = _told_with(operation)

@@ -57,13 +57,12 @@ class Front(Generic[CallerT]):
             most=KEPT, most_bytes=KEPT_BYTES, size=lambda known: known.size
         )
 
-    def remember(
-        self, key: RequestKey, caller: CallerT, prepared: Prepared, answer_key: Hashable, media: MediaType
-    ) -> None:
+    def remember(self, key: RequestKey, caller: CallerT, prepared: Prepared, media: MediaType) -> None:
         size = sum(len(part) for part in key if isinstance(part, bytes))
         until = time.monotonic() + GOOD_FOR_S
         self._known.put(
-            key, Known(caller, prepared.points, prepared.document.text.extensions, answer_key, media, until, size)
+            key,
+            Known(caller, prepared.points, prepared.document.text.extensions, prepared.answer_key, media, until, size),
         )
 
     def ready(self, key: RequestKey) -> Ready | None:

@@ -84,12 +84,12 @@ class HttpEndpoint(Generic[CallerT]):
         executor = self._desk.executor
         with self._desk.in_flight():
             payload = await executor.answer(asked.operation, Incoming(asked.caller, Transport.HTTP))
-        answer_key = executor.key(asked.operation, asked.caller)
+        answer_key = asked.operation.answer_key
         kept = executor.answers.get(answer_key) if answer_key is not None else None
         if kept is None:
             return reply(200, payload, media)
         if key is not None:
-            self._desk.front.remember(key, asked.caller, asked.operation, answer_key, media)
+            self._desk.front.remember(key, asked.caller, asked.operation, media)
         return _ReadyResponse(Ready(kept, executor.extensions(asked.operation), media))
 
     async def _stream(self, request: Request) -> ASGIApp:
