@@ -217,6 +217,18 @@ def test_a_job_that_changes_between_two_looks_is_told_of_as_it_became(look: str,
     assert asyncio.run(run()) == ({"job-a": 2} if matches else {})
 
 
+def test_a_job_that_is_told_as_removed_looks_like_it() -> None:
+    async def run() -> Sequence[JobChange]:
+        store = Busy("jobs_by_id", matches=False)
+        store.change("a", matches=True)
+        jobs = _Jobs(context_of(store), JobFilter(name_prefix="in"), Source(live=True), resumed=False)
+        return changes_of(await jobs.tell(store.feed[:1]))
+
+    (change,) = asyncio.run(run())
+    assert change.job is not None
+    assert (change.kind, change.job.name, change.job.revision) == ("REMOVED", "out", 2)
+
+
 def test_a_job_whose_record_is_gone_is_removed() -> None:
     async def run() -> JobChange:
         store = Jobs()

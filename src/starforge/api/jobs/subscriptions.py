@@ -1,6 +1,6 @@
 """Jobs live: a snapshot at a position or what came after a cursor, then every change, coalesced to the newest."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -140,10 +140,26 @@ class _Jobs:
         rows = dict(zip(ids, await self._context.loaders.jobs.load_many(ids), strict=True))
         if not self._filters:
             return {id_: (row, row is not None) for id_, row in rows.items()}
-        # After the rows: one read later could be of a revision that matches again, and would be told as REMOVED.
-        one_page = replace(self._which, ids=tuple(ids)), JobOrder(), Window(len(ids))
-        page = await self._context.services.thread(self._context.ports.store.job_page, *one_page)
-        return {id_: (row, False) for id_, row in rows.items()} | {row.id: (row, True) for _, row in page.rows}
+        found: dict[JobId, tuple[domain.Job | None, bool]] = {}
+        while rows:
+            # After the rows: one read later could be of a revision that matches again, and would be told as REMOVED.
+            page = await self._page(tuple(rows))
+            found |= {id_: (row, False) for id_, row in rows.items()} | {row.id: (row, True) for row in page}
+            rows = await self._changed({id_: row for id_, row in rows.items() if not found[id_][1]})
+        return found
+
+    async def _page(self, ids: tuple[JobId, ...]) -> Sequence[domain.Job]:
+        which, store = replace(self._which, ids=ids), self._context.ports.store
+        page = await self._context.services.thread(store.job_page, which, JobOrder(), Window(len(ids)))
+        return [row for _, row in page.rows]
+
+    async def _changed(self, rows: Mapping[JobId, domain.Job | None]) -> dict[JobId, domain.Job | None]:
+        """Jobs that did not match and are not what they were before: as the row was, they may have matched."""
+        told = [id_ for id_ in rows if self._may_hold(id_)]
+        if not told:
+            return {}
+        now = await self._context.services.thread(self._context.ports.store.jobs_by_id, told)
+        return {id_: now.get(id_) for id_ in told if _revision(now.get(id_)) != _revision(rows[id_])}
 
     def _tell_one(self, row: FeedRow, id_: JobId, job: domain.Job | None, matches: bool) -> Telling[JobChange] | None:
         revision = job.revision if job else row.revision
@@ -181,6 +197,10 @@ class _Jobs:
                 self._held = {job: True for job, held in self._held.items() if held}
         else:
             self._held.pop(job, None)
+
+
+def _revision(row: domain.Job | None) -> int:
+    return row.revision if row else -1
 
 
 async def _matching(context: Context, which: Which) -> list[domain.Job]:
