@@ -2,7 +2,7 @@
 
 From the root of the repository:
 
-    make bench ARGS="gateway"                                   all of it, about 40 minutes, on a machine that rests
+    make bench ARGS="gateway"                                   all of it, over an hour, on a machine that rests
     make bench ARGS="gateway --quick --only ours --scenario a"  a minute, to try something
 
 or without make `python tests/bench/run.py gateway …`. `--only` and `--scenario` may be given several times,

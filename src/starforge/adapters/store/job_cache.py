@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, bindparam
+from sqlalchemy import Connection, Row
 from sqlalchemy import type_coerce as as_type
 from sqlalchemy.types import NULLTYPE
 
-from starforge.adapters.store.job_rows import job_of, select_jobs
+from starforge.adapters.store.job_rows import job_of, select_jobs_by_id
 from starforge.adapters.store.tables import JOB
 from starforge.domain.job import Job
 from starforge.domain.names import JobId
@@ -75,8 +75,4 @@ class JobCache:
             self._old, self._young = self._young, {}
 
 
-_BY_ID = (
-    select_jobs()
-    .add_columns(as_type(JOB.c.updated_at, NULLTYPE).label("stamped"))
-    .where(JOB.c.id.in_(bindparam("ids", expanding=True)))
-)
+_BY_ID = select_jobs_by_id().add_columns(as_type(JOB.c.updated_at, NULLTYPE).label("stamped"))

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Row, Select, select, type_coerce
+from sqlalchemy import Row, Select, bindparam, select, type_coerce
 from sqlalchemy.types import NULLTYPE
 
 from starforge.adapters.store.tables import ATTEMPT, JOB
@@ -70,9 +70,12 @@ def due_at(job: Job) -> datetime | None:
     return min((at for at in (deadlines.next_due(job.attempt.clocks), grace) if at), default=None)
 
 
-def select_jobs() -> Select[Any]:
-    """Every job with its current attempt, spec and attempt as the text they are stored as."""
-    return _JOBS
+def select_jobs_by_id() -> Select[Any]:
+    """Jobs whose id is among the parameter `ids`, with their current attempts; spec and attempt as they are stored.
+
+    Build it once: that takes a third of the time that running it does.
+    """
+    return _JOBS.where(JOB.c.id.in_(bindparam("ids", expanding=True)))
 
 
 def job_of(row: Row[Any]) -> Job:

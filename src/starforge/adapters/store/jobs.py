@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, select, tuple_, update
 
-from starforge.adapters.store.job_rows import birth_of, job_of, select_jobs, values_of
+from starforge.adapters.store.job_rows import birth_of, job_of, select_jobs_by_id, values_of
 from starforge.adapters.store.statements import all_added, insert, upsert
 from starforge.adapters.store.tables import ATTEMPT, JOB, JOB_LABEL, JOB_SERIES, POD
 from starforge.domain.changes import JobWrite
@@ -15,7 +15,7 @@ from starforge.domain.job import Attempt, Job
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.observation import PodView
 
-_BY_ID = select_jobs().where(JOB.c.id.in_(bindparam("ids", expanding=True)))
+_BY_ID = select_jobs_by_id()
 _REPLACE = update(JOB).where(JOB.c.id == bindparam("read_id"), JOB.c.revision == bindparam("read_revision"))
 
 

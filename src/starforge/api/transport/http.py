@@ -55,7 +55,14 @@ class HttpEndpoint(Generic[CallerT]):
             await _send_ready(ready, scope, send)
             return
         request = Request(scope, receive)
-        response = await self._respond(request, key)
+        try:
+            response = await self._respond(request, key)
+        except asyncio.CancelledError:
+            if not self._desk.draining.is_set():
+                raise
+            response = refusal(
+                _ended(), negotiate(request.headers.get("accept")) or MediaType.JSON
+            )  # the grace is over
         await response(scope, receive, send)
 
     async def _respond(self, request: Request, key: RequestKey | None) -> ASGIApp:
@@ -69,10 +76,6 @@ class HttpEndpoint(Generic[CallerT]):
             if media is None:
                 raise _not_acceptable()
             return await self._answer(request, media, key)
-        except asyncio.CancelledError:
-            if not self._desk.draining.is_set():
-                raise
-            return refusal(_ended(), media or MediaType.JSON)  # the grace is over
         except Exception as error:  # noqa: BLE001  because_of logs what is not meant for the client
             return refusal(RequestRefused.because_of(error), media or MediaType.JSON)
 
