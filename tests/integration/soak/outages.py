@@ -5,10 +5,12 @@ import random
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import dataclass
 
 from redis.asyncio import Redis
 
+from starforge.adapters.store.engine import Database
 from starforge.adapters.wiring import Parts
 from tests.integration.soak.crowd import Crowd
 from tests.integration.soak.documents import ALL_EVENTS
@@ -66,7 +68,7 @@ async def redis_overflows(scene: Scene) -> None:
     """The gateway stands still while so much is published that Redis hangs up on it."""
     async with Redis.from_url(scene.site.redis.url, socket_timeout=10) as redis:
         await redis.config_set("client-output-buffer-limit", SMALL_LIMIT)
-        scene.site.gateway.send(signal.SIGSTOP)
+        await asyncio.to_thread(_stand_still, scene)
         try:
             for _ in range(BURSTS_MAX):
                 await scene.burst()
@@ -77,6 +79,12 @@ async def redis_overflows(scene: Scene) -> None:
             scene.site.gateway.send(signal.SIGCONT)
         await redis.config_set("client-output-buffer-limit", USUAL_LIMIT)
     await _is_heard(scene)
+
+
+def _stand_still(scene: Scene) -> None:
+    """Stop the gateway while we hold the database: stopped in the middle of a write, it would hold up all others."""
+    with closing(Database(scene.parts.settings.database)) as database, database.writing():
+        scene.site.gateway.freeze()
 
 
 async def gateway_is_killed(scene: Scene) -> None:

@@ -57,6 +57,12 @@ class GatewayProcess:
         assert self.process is not None
         self.process.send_signal(number)
 
+    def freeze(self) -> None:
+        """Return once it stands still, until SIGCONT."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+
     def end(self, number: signal.Signals) -> int:
         """Its exit code."""
         assert self.process is not None
