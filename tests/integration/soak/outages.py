@@ -76,7 +76,7 @@ async def redis_overflows(scene: Scene) -> None:
                     break
             assert not await scene.site.hearers(), "Redis kept all that it could not send"
         finally:
-            scene.site.gateway.send(signal.SIGCONT)
+            scene.site.gateway.thaw()
         await redis.config_set("client-output-buffer-limit", USUAL_LIMIT)
     await _is_heard(scene)
 

@@ -53,15 +53,15 @@ class GatewayProcess:
                 return
         raise TimeoutError("the gateway does not listen; see its log")
 
-    def send(self, number: signal.Signals) -> None:
-        assert self.process is not None
-        self.process.send_signal(number)
-
     def freeze(self) -> None:
-        """Return once it stands still, until SIGCONT."""
+        """Return once it stands still, or has ended."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def thaw(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
 
     def end(self, number: signal.Signals) -> int:
         """Its exit code."""

@@ -154,7 +154,7 @@ async def soak(site: Site, parts: Parts) -> None:
     assert not checks.tally.wrong, "\n".join(checks.tally.wrong)
     assert (checks.tally.doubled, checks.tally.lost) == (0, 0)
     assert ends["1012"]
-    assert scene.dropped >= 1  # with 1013, or on a slow machine with 4499, as who does not read does not pong
+    assert ends["1013"] or ends["SLOW_CONSUMER"]  # which of the two limits is met first depends on the machine
     assert not ends["completed too early"]
     assert scene.gaps > 0
     assert not (await begin_again(scene, head)).tally.wrong
