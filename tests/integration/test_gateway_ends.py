@@ -1,7 +1,6 @@
 """A gateway as a process of its own that gets SIGTERM while much is under way: nothing is cut, lost or done twice."""
 
 import asyncio
-import signal
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, closing, contextmanager
@@ -144,7 +143,7 @@ async def test_what_is_in_flight_is_answered_while_subscribers_leave_at_once(the
         with database_held(there):
             begun = await waiting.enter_async_context(submitting(there, early))
             await in_flight(there, len(early))
-            there.gateway.send(signal.SIGTERM)
+            there.gateway.terminate()
             whys = [await task for task in subscriptions]
             async with submitting(there, late) as refused:
                 pass
@@ -164,7 +163,7 @@ async def test_a_grace_that_runs_out_ends_what_hangs(there: Site) -> None:
     with database_held(there):
         async with submitting(there, KEYS) as submits:
             await in_flight(there, COUNT)
-            there.gateway.send(signal.SIGTERM)
+            there.gateway.terminate()
             assert there.gateway.process is not None
             code = await asyncio.to_thread(there.gateway.process.wait, PATIENCE_S)
     assert code == 1, "it says that it had to leave something behind"
@@ -177,7 +176,7 @@ async def test_sigterm_amid_a_burst_of_submits(there: Site) -> None:
     async with following(there) as subscriptions:
         async with submitting(there, KEYS) as submits:
             await asyncio.wait(submits.values(), return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE_S)
-            there.gateway.send(signal.SIGTERM)
+            there.gateway.terminate()
         assert [await task for task in subscriptions] == ["1012", "stream: ended"]
     assert await ended(there) == 0
     assert any(results(submits).values())
