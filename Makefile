@@ -3,7 +3,7 @@ SHELL := bash
 UV = $(shell bash scripts/get-uv.sh)
 RUN = $(UV) run --no-sync
 
-.PHONY: sync demo test check format schema lock bench
+.PHONY: sync demo test check format schema lock bench faults
 
 .venv/.synced: pyproject.toml
 	@test -n "$(UV)"
@@ -37,3 +37,6 @@ lock:  ## Write the newest versions that fit into pyproject.toml, which pins the
 
 bench: sync
 	@$(RUN) python tests/bench/run.py $(ARGS)
+
+faults: sync  ## Break what StarForge stands on, one thing after the other, on the cluster of CLUSTER_ENV; see docs/reliability.md.
+	@PYTHONPATH=scripts/e2e $(RUN) python -m tests.e2e.faults $(or $(ARGS),--write --ttl)

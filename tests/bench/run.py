@@ -1,5 +1,5 @@
 """`make bench`: packing, and the closed loop where a cluster is set up; `make bench ARGS=gateway`: the gateway and its peers;
-`make bench ARGS=loop`: how long its event loop is held."""
+`make bench ARGS=loop`: how long its event loop is held; `make bench ARGS=observer`: what it costs to observe many jobs."""
 
 import os
 import sys
@@ -15,6 +15,11 @@ def main() -> None:
         from gateway import bench
 
         bench.main(sys.argv[2:])
+        return
+    if sys.argv[1:2] == ["observer"]:
+        import observer
+
+        observer.main()
         return
     if sys.argv[1:2] == ["loop"]:
         import loop

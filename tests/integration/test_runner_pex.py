@@ -91,8 +91,8 @@ class Job:
 def parse(data: bytes) -> Parsed:
     parser = FrameParser(trusts=NONCE.__eq__)
     parsed = parser.feed(RawLine(line) for line in data.split(b"\n")[:-1])
-    assert parser.carry is None
-    assert parsed.container == ()
+    assert parser.end() == Parsed()
+    assert (parsed.container, parsed.missing) == ((), ())
     return parsed
 
 

@@ -72,12 +72,12 @@ def test_the_first_that_ran_out_is_told() -> None:
 
 @pytest.mark.parametrize(("until", "state", "due"), [(5, ClockState.RUNNING, 10), (50, ClockState.GRACE, 50)])
 def test_a_grace_only_ever_gives_time(until: int, state: ClockState, due: int) -> None:
-    clocks = grace(start(ALL, ClockKind.QUEUE, AT), ClockKind.QUEUE, later(until))
+    clocks = grace(start(ALL, ClockKind.QUEUE, AT), [ClockKind.QUEUE], later(until))
     assert (of(clocks, ClockKind.QUEUE).state, of(clocks, ClockKind.QUEUE).due_at) == (state, later(due))
 
 
 def test_a_clock_in_grace_runs_and_can_be_over_and_stopped() -> None:
-    clocks = grace(start(ALL, ClockKind.QUEUE, AT), ClockKind.QUEUE, later(50))
+    clocks = grace(start(ALL, ClockKind.QUEUE, AT), [ClockKind.QUEUE], later(50))
     assert overdue(clocks, later(49)) is None
     assert overdue(clocks, later(50)) is not None
     assert of(stop(clocks, ClockKind, later(20)), ClockKind.QUEUE).state is ClockState.STOPPED
@@ -85,7 +85,7 @@ def test_a_clock_in_grace_runs_and_can_be_over_and_stopped() -> None:
 
 
 def test_what_does_not_run_gets_no_grace() -> None:
-    assert grace(ALL, ClockKind.QUEUE, later(50)) == ALL
+    assert grace(ALL, [ClockKind.QUEUE], later(50)) == ALL
 
 
 KINDS = st.sampled_from(ClockKind)
@@ -98,7 +98,7 @@ def stepped(clocks: Clocks, what: str, kind: ClockKind, seconds: int) -> Clocks:
     if what == "stop":
         return stop(clocks, [kind], at)
     if what == "grace":
-        return grace(clocks, kind, later(seconds + 60))
+        return grace(clocks, [kind], later(seconds + 60))
     return expire(clocks, kind, at) if of(clocks, kind).state in RUNS else clocks
 
 

@@ -14,6 +14,7 @@ from starforge.api.transport.app import graphql
 from starforge.api.transport.callers import Callers, Credentials
 from starforge.api.transport.messages import CloseCode
 from starforge.api.transport.schema import GatewaySchema
+from starforge.domain.health import CommandQueue
 from starforge.domain.queries import FeedRow
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +48,7 @@ class Query:
 def metrics() -> list[Metric]:
     callers = Callers[str](authenticate=nobody)
     desk = graphql(GatewaySchema(Query), callers, make_context=lambda incoming: None).desk
-    return list(GatewayMetrics(Hub(EmptyTable(), silence), desk).collect())
+    return list(GatewayMetrics(Hub(EmptyTable(), silence), desk, CommandQueue).collect())
 
 
 def row(metric: Metric) -> str:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from starforge.domain.job import Job, JobOutcome, JobState, advance, finish
-from starforge.domain.logs import DRIVER, LogSource, LogState
+from starforge.domain.logs import DRIVER, GAPS_MAX, LINE_MAX_BYTES, LineMark, LogKind, LogSource, LogState
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.news import Reading, changed_pods, gather, heed, kubernetes_entry, pod_entries
 from starforge.domain.observation import (
@@ -162,6 +162,70 @@ def test_messages_are_taken_out_if_they_are_trusted() -> None:
     forged = read([lines(MESSAGE.replace('"n"', '"m"'), cursor="1")])
     assert forged.messages == []
     assert len(texts(forged)) == 1
+
+
+def placed(data: bytes, start: int) -> RawLine:
+    """A frame of output that started at a place."""
+    return RawLine(b"::starforge-out 1.000000 %d-%d . %s" % (start, start + len(data) + 1, data))
+
+
+def test_output_that_is_missing_is_a_gap_of_the_driver_and_where() -> None:
+    raw = (RawLine(b"::starforge-out 1.000000 0-0 ^ "), placed(b"one", 0), placed(b"three", 9), placed(b"five", 20))
+    found = read([LogSeen(RUN, "pod/h/ray", raw, "1", closed=True)])
+    found.close(DRIVER, AT)
+    source = found.sources[DRIVER]
+    assert texts(found) == [(1, "one"), (2, "three"), (3, "five")]
+    assert [(gap.after_line, gap.message.split(" ")[0]) for gap in source.gaps] == [(1, "5"), (2, "5")]
+    assert (source.state, source.bytes) == (LogState.TRUNCATED, len("one\nthree\nfive\n"))
+    assert found.sources["pod/h/ray"].state is LogState.CLOSED
+
+
+def test_gaps_without_number_are_told_by_one_at_the_end() -> None:
+    raw = tuple(placed(b"x", 10 * number) for number in range(3 * GAPS_MAX))
+    found = read([LogSeen(RUN, "pod/h/ray", raw, "1")])
+    gaps = found.sources[DRIVER].gaps
+    assert len(gaps) == GAPS_MAX
+    assert gaps[-1].message == "From here on lines are missing in many places."
+
+
+def test_a_log_that_was_not_had_to_its_end_is_truncated_and_says_why() -> None:
+    own = LogSeen(RUN, "pod/w/ray", (RawLine(b"one"),), "1", closed=True, missing="Pod w was gone.")
+    source = read([own]).sources["pod/w/ray"]
+    assert (source.state, [(gap.after_line, gap.message) for gap in source.gaps]) == (
+        LogState.TRUNCATED,
+        [(1, "Pod w was gone.")],
+    )
+    never = read([replace(own, lines=(), cursor="")]).sources["pod/w/ray"]
+    assert (never.state, never.lines, never.gaps[0].after_line) == (LogState.TRUNCATED, 0, 0)
+
+
+def test_an_interruption_is_noted_and_over_when_the_log_is_read_again() -> None:
+    lost = LogSeen(RUN, "pod/w/ray", (), "", problem="the node does not answer")
+    found = read([lost])
+    assert found.touched == {"pod/w/ray"}
+    assert (found.sources["pod/w/ray"].state, found.sources["pod/w/ray"].problem) == (
+        LogState.INTERRUPTED,
+        "the node does not answer",
+    )
+    again = read([LogSeen(RUN, "pod/w/ray", (RawLine(b"one"),), "1")], *found.sources.values())
+    assert (again.sources["pod/w/ray"].state, again.sources["pod/w/ray"].problem) == (LogState.OPEN, None)
+    assert texts(again, "pod/w/ray") == [(1, "one")]
+
+
+def test_the_run_before_a_restart_keeps_its_output_to_itself() -> None:
+    previous = replace(lines("one", cursor="1", source="pod/h/ray/previous"), previous=True)
+    found = read([previous])
+    assert found.sources["pod/h/ray/previous"].kind is LogKind.PREVIOUS_CONTAINER
+    assert texts(found, "pod/h/ray/previous") == [(1, "one")]
+    assert DRIVER not in found.sources
+
+
+def test_a_line_that_is_cut_counts_one_newline() -> None:
+    raw = (RawLine(b"a" * LINE_MAX_BYTES, goes_on=True), RawLine(b"b"))
+    found = read([LogSeen(RUN, "pod/w/ray", raw, "1")])
+    source = found.sources["pod/w/ray"]
+    assert (source.lines, source.bytes) == (2, LINE_MAX_BYTES + 2)
+    assert [line.marks for line in found.lines["pod/w/ray"]] == [(LineMark.CUT,), ()]
 
 
 def test_closing_what_is_not_there_is_nothing() -> None:

@@ -13,6 +13,7 @@ from starforge.domain.observation import (
     ContainerRole,
     ContainerState,
     ContainerView,
+    PodCondition,
     PodPhase,
     PodRole,
     PodRuntime,
@@ -20,9 +21,10 @@ from starforge.domain.observation import (
     RayJobView,
     RunPhase,
     RunSeen,
+    Termination,
     rayjob_phase,
 )
-from starforge.domain.reason import ReasonCode, reason
+from starforge.domain.reason import EvidenceSource, ReasonCode, reason
 from starforge.domain.verdict import hold, judge
 from tests.unit.examples import AT, a_job, later
 
@@ -68,11 +70,14 @@ heads = st.builds(
     phase=st.sampled_from(PodPhase),
     restarts=st.integers(0, 1),
     terminating=st.booleans(),
+    reason=st.sampled_from([None, "Evicted", "NodeLost"]),
+    conditions=st.sampled_from([(), (PodCondition("DisruptionTarget", True, "PreemptionByScheduler"),)]),
 )
+workers = heads.map(lambda pod: replace(pod, role=PodRole.WORKER))
 pictures = st.builds(
     lambda phase, pods, message: seen(phase, *pods, message=message),
     st.sampled_from(RunPhase),
-    st.lists(heads, max_size=2),
+    st.lists(st.one_of(heads, workers), max_size=3),
     st.sampled_from([None, "", "exit code 3", "exit code: 0", "exit code 113", "runtime_env setup failed: x"]),
 )
 
@@ -91,6 +96,42 @@ def test_any_pictures_give_a_legal_life(state: JobState, told: list[RunSeen], en
     if job.decided:
         assert (job.attempt.reason is None) == (job.attempt.outcome is JobOutcome.SUCCEEDED)
         assert not ends or state is not JobState.RUNNING or job.attempt.outcome is JobOutcome.CANCELED
+
+
+@settings(max_examples=120)
+@given(st.sampled_from(PATH), st.lists(pictures, max_size=3), pictures)
+def test_a_picture_that_comes_twice_changes_nothing_more(state: JobState, told: list[RunSeen], last: RunSeen) -> None:
+    job = job_in(state)
+    known: tuple[PodView, ...] = ()
+    for picture in told:
+        job, known = judge(job, picture, FULL, LATE, known), picture.pods
+    once = judge(job, last, FULL, LATE, known)
+    assert judge(once, last, FULL, LATE, last.pods) == once
+
+
+@settings(max_examples=120)
+@given(st.lists(pictures, max_size=4), st.sampled_from([None, replace(HEAD, uid="another"), replace(HEAD, restarts=1)]))
+def test_it_never_succeeds_once_its_head_was_lost(told: list[RunSeen], head: PodView | None) -> None:
+    job = judged(job_in(JobState.RUNNING), RunPhase.RUNNING, *([head] if head else []))
+    for picture in [*told, seen(RunPhase.SUCCEEDED, replace(HEAD, uid="another"))]:
+        job = judge(job, picture, FULL, LATE)
+    assert job.attempt.outcome is JobOutcome.FAILED
+
+
+@settings(max_examples=120)
+@given(
+    st.sampled_from([JobState.PENDING, JobState.RUNNING]),
+    st.sampled_from([PodPhase.PENDING, PodPhase.RUNNING, PodPhase.UNKNOWN]),
+    st.lists(st.sampled_from(["Ready", "ContainersReady", "DisruptionTarget", "PodScheduled"]), unique=True),
+    st.integers(0, 3),
+)
+def test_what_is_not_known_decides_nothing(state: JobState, phase: PodPhase, types: list[str], workers: int) -> None:
+    """A node that does not answer leaves Pods UNKNOWN or as they were, and conditions without a status."""
+    unknown = tuple(PodCondition(each, None, "x") for each in types)
+    pods = [replace(HEAD, phase=phase, ready=False, conditions=unknown)]
+    pods += [replace(pods[0], uid=f"w{number}", role=PodRole.WORKER) for number in range(workers)]
+    after = judge(job_in(state), seen(RunPhase.WAITING, *pods), FULL, LATE, pods)
+    assert (after.state, after.attempt.outcome, after.attempt.lost) == (state, None, None)
 
 
 @pytest.mark.parametrize("state", [JobState.SUBMITTED, JobState.PACKAGING])
@@ -115,7 +156,7 @@ def test_waiting_keeps_the_reason_as_old_as_it_is() -> None:
     assert (job.state, job.attempt.reason) == (JobState.PENDING, FULL)
     again = replace(FULL, since=later(50))
     assert judge(job, seen(RunPhase.WAITING), again, later(50)).attempt.reason is FULL
-    assert judged(job, RunPhase.RUNNING).attempt.reason is None
+    assert judged(job, RunPhase.RUNNING, HEAD).attempt.reason is None
 
 
 def test_only_what_waits_is_held() -> None:
@@ -254,3 +295,182 @@ def test_what_was_decided_on_has_the_last_word_about_a_lost_head() -> None:
 )
 def test_phases_of_a_rayjob(job_status: str | None, deployment: str | None, phase: RunPhase) -> None:
     assert rayjob_phase(job_status, deployment) is phase
+
+
+# --- waiting that is in vain ------------------------------------------------------------------------------------------
+
+PULL = reason(ReasonCode.IMAGE_PULL, "Pod w can't pull image x.", later(1), patience_s=15)
+
+
+def test_what_stays_the_same_ends_a_job_that_waits_and_a_picture_without_a_view_of_it_does_not() -> None:
+    job = judge(job_in(JobState.PENDING), seen(RunPhase.WAITING, HEAD), PULL, later(1))
+    assert judge(job, seen(RunPhase.WAITING, HEAD), PULL, later(15)).state is JobState.PENDING
+    assert judge(job, seen(RunPhase.WAITING, HEAD), None, later(99)).state is JobState.PENDING
+    after = judge(job, seen(RunPhase.WAITING, HEAD), replace(PULL, since=later(16)), later(16))
+    assert (after.state, after.attempt.outcome, code_of(after)) == (
+        JobState.FINISHING,
+        JobOutcome.FAILED,
+        ReasonCode.IMAGE_PULL,
+    )
+    assert judge(job, seen(RunPhase.RUNNING, HEAD), PULL, later(99)).state is JobState.RUNNING
+
+
+def test_a_head_that_failed_says_what_it_failed_by() -> None:
+    crash = reason(ReasonCode.INIT_CRASH, "Init container fetch ended.", LATE, patience_s=0)
+    failed = replace(HEAD, phase=PodPhase.FAILED)
+    assert code_of(judge(job_in(JobState.PENDING), seen(RunPhase.WAITING, failed), crash, LATE)) is crash.code
+    assert code_of(judge(job_in(JobState.PENDING), seen(RunPhase.WAITING, failed), FULL, LATE)) is ReasonCode.HEAD_LOST
+    evicted = replace(failed, reason="Evicted")
+    assert code_of(judge(job_in(JobState.PENDING), seen(RunPhase.WAITING, evicted), FULL, LATE)) is ReasonCode.EVICTED
+
+
+# --- never a blind rerun ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [
+        ("PreemptionByScheduler", ReasonCode.PREEMPTED),
+        ("DeletionByTaintManager", ReasonCode.NODE_LOST),
+        ("EvictionByEvictionAPI", ReasonCode.EVICTED),
+    ],
+)
+def test_a_head_is_lost_by_what_took_it_also_when_it_is_gone_already(condition: str, code: ReasonCode) -> None:
+    going = replace(HEAD, terminating=True, conditions=(PodCondition("DisruptionTarget", True, condition),))
+    assert code_of(judged(job_in(JobState.RUNNING), RunPhase.RUNNING, going)) is code
+    new = replace(HEAD, uid="another", name="head-2")
+    after = judge(job_in(JobState.RUNNING), seen(RunPhase.RUNNING, new), None, LATE, [going])
+    assert code_of(after) is code
+    assert after.attempt.reason is not None
+    assert "start from the beginning" in after.attempt.reason.message
+
+
+@pytest.mark.parametrize("phase", [RunPhase.SUCCEEDED, RunPhase.FAILED])
+def test_a_run_that_ended_on_another_head_is_lost_whatever_it_says(phase: RunPhase) -> None:
+    job = job_in(JobState.RUNNING)
+    assert code_of(judged(job, phase, replace(HEAD, uid="another"), message="exit code 113")) is ReasonCode.HEAD_LOST
+    main = ContainerView("ray", ContainerRole.MAIN, "x", ContainerState.RUNNING, restarts=1)
+    assert code_of(judged(job, phase, replace(HEAD, containers=(main,)))) is ReasonCode.HEAD_LOST
+
+
+@pytest.mark.parametrize("pods", [(), (replace(HEAD, terminating=True),), (replace(HEAD, phase=PodPhase.FAILED),)])
+def test_the_cluster_of_a_run_that_succeeded_may_go(pods: tuple[PodView, ...]) -> None:
+    assert judged(job_in(JobState.RUNNING), RunPhase.SUCCEEDED, *pods).attempt.outcome is JobOutcome.SUCCEEDED
+
+
+def test_a_head_that_was_made_after_the_end_changes_nothing() -> None:
+    view = RayJobView("x", "training", "u", ended_at=later(3))
+    for made, outcome in [(2, JobOutcome.FAILED), (3, JobOutcome.SUCCEEDED)]:
+        new = replace(HEAD, uid="another", created_at=later(made))
+        after = judge(job_in(JobState.RUNNING), replace(seen(RunPhase.SUCCEEDED, new), rayjob=view), None, LATE)
+        assert after.attempt.outcome is outcome
+
+
+@pytest.mark.parametrize(("submission", "cluster"), [("x-2", "x-a"), ("x-1", "x-2")])
+def test_a_run_that_is_submitted_again_is_lost(submission: str, cluster: str) -> None:
+    view = RayJobView("x", "training", "u", ray_cluster="x-a", submission_id="x-1")
+    job = judge(job_in(JobState.RUNNING), replace(seen(RunPhase.RUNNING, HEAD), rayjob=view), None, LATE)
+    assert job.state is JobState.RUNNING
+    again = replace(view, submission_id=submission, ray_cluster=cluster)
+    for phase in (RunPhase.RUNNING, RunPhase.SUCCEEDED):
+        after = judge(job, replace(seen(phase, HEAD), rayjob=again), None, LATE)
+        assert code_of(after) is ReasonCode.HEAD_LOST
+        assert after.attempt.reason is not None
+        assert "x-2" in after.attempt.reason.evidence[0].text
+
+
+def exited(code: int) -> Job:
+    job = job_in(JobState.RUNNING)
+    return job.with_attempt(replace(job.attempt, exit_code=code, exited_at=later(5)))
+
+
+@pytest.mark.parametrize("pods", [(), (replace(HEAD, uid="another"),), (replace(HEAD, terminating=True),)])
+def test_an_exit_line_that_was_seen_before_the_head_was_lost_wins(pods: tuple[PodView, ...]) -> None:
+    assert judged(exited(0), RunPhase.RUNNING, *pods).attempt.outcome is JobOutcome.SUCCEEDED
+    assert code_of(judged(exited(3), RunPhase.RUNNING, *pods)) is ReasonCode.USER_CODE
+    assert code_of(judged(exited(143), RunPhase.RUNNING, *pods)) is ReasonCode.HEAD_LOST
+
+
+def test_a_second_start_that_the_runner_refused_takes_nothing_from_the_first() -> None:
+    after = judged(exited(0), RunPhase.FAILED, message="exit code 113")
+    assert (after.attempt.outcome, after.attempt.exit_code) == (JobOutcome.SUCCEEDED, 0)
+    assert code_of(judged(exited(3), RunPhase.FAILED, message="exit code 113")) is ReasonCode.USER_CODE
+    assert code_of(judged(exited(143), RunPhase.FAILED, message="exit code 113")) is ReasonCode.HEAD_LOST
+
+
+@pytest.mark.parametrize("message", ["exit code 113", "exit code 115", "the driver died"])
+def test_an_exit_line_that_comes_late_corrects_what_the_fleet_was_taken_for(message: str) -> None:
+    job = judged(job_in(JobState.RUNNING), RunPhase.FAILED, message=message)
+    late = job.with_attempt(replace(job.attempt, exit_code=115, exited_at=later(5)))
+    after = judged(late, RunPhase.FAILED, message=message)
+    assert (code_of(after), after.attempt.outcome) == (ReasonCode.USER_CODE, JobOutcome.FAILED)
+    lost = judged(job_in(JobState.RUNNING), RunPhase.RUNNING)
+    late = lost.with_attempt(replace(lost.attempt, exit_code=143, exited_at=later(5)))
+    assert code_of(judged(late, RunPhase.RUNNING)) is ReasonCode.HEAD_LOST
+
+
+def test_what_was_written_into_a_head_right_before_it_went_says_how_it_was_lost() -> None:
+    condition = PodCondition("DisruptionTarget", True, "DeletionByPodGC", "PodGC: node no longer exists")
+    gone = replace(HEAD, phase=PodPhase.FAILED, conditions=(condition,))
+    after = judge(job_in(JobState.RUNNING), replace(seen(RunPhase.RUNNING), gone=(gone,)), None, LATE, [HEAD])
+    assert code_of(after) is ReasonCode.NODE_LOST
+
+
+# --- workers ----------------------------------------------------------------------------------------------------------
+
+WORKER = replace(HEAD, uid="w-uid", name="w", role=PodRole.WORKER, machine=1, started_at=AT)
+EVICTED = replace(WORKER, phase=PodPhase.FAILED, reason="Evicted", message="low on memory")
+
+
+def test_a_run_goes_on_without_a_worker_and_succeeds_if_its_driver_does() -> None:
+    job = judged(job_in(JobState.RUNNING), RunPhase.RUNNING, HEAD, EVICTED)
+    assert job.state is JobState.RUNNING
+    assert job.attempt.lost is not None
+    job = judged(job, RunPhase.RUNNING, HEAD, replace(WORKER, uid="new"))
+    after = judged(job, RunPhase.SUCCEEDED, HEAD)
+    assert (after.attempt.outcome, after.attempt.reason) == (JobOutcome.SUCCEEDED, None)
+
+
+@pytest.mark.parametrize("message", ["exit code 1", "the driver died"])
+def test_a_driver_that_fails_after_a_worker_was_lost_failed_by_that(message: str) -> None:
+    job = judged(job_in(JobState.RUNNING), RunPhase.RUNNING, HEAD, EVICTED)
+    after = judged(job, RunPhase.FAILED, HEAD, message=message)
+    assert code_of(after) is ReasonCode.EVICTED
+    assert after.attempt.reason is not None
+    assert "low on memory" in after.attempt.reason.message
+    sources = {each.source for each in after.attempt.reason.evidence}
+    assert (EvidenceSource.EXIT_CODE in sources) == (message == "exit code 1")
+
+
+def test_a_worker_that_is_missing_in_the_next_picture_was_lost() -> None:
+    after = judge(job_in(JobState.RUNNING), seen(RunPhase.RUNNING, HEAD), None, LATE, [HEAD, WORKER])
+    assert after.attempt.lost is not None
+    assert after.attempt.lost.code is ReasonCode.EVICTED
+    ended = judge(exited(1), seen(RunPhase.RUNNING, HEAD), None, LATE, [HEAD, WORKER])
+    assert ended.attempt.lost is None
+
+
+def test_a_head_that_was_killed_in_the_picture_of_the_end_explains_it() -> None:
+    killed = ContainerView(
+        "ray", ContainerRole.MAIN, "x", ContainerState.TERMINATED, termination=Termination(137, reason="OOMKilled")
+    )
+    head = replace(HEAD, phase=PodPhase.FAILED, containers=(killed,))
+    for phase in (RunPhase.RUNNING, RunPhase.FAILED):
+        assert code_of(judged(job_in(JobState.RUNNING), phase, head, message="x")) is ReasonCode.OOM_KILLED
+
+
+# --- what others do to a run ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", [JobState.PENDING, JobState.RUNNING])
+def test_a_run_that_others_delete_or_replace_ends_at_once(state: JobState) -> None:
+    view = RayJobView("x", "training", "u", deletion_requested_at=later(3))
+    gone = replace(seen(RunPhase.WAITING, replace(HEAD, terminating=True)), rayjob=view)
+    assert code_of(judge(job_in(state), gone, FULL, LATE)) is ReasonCode.DELETED_OUTSIDE
+    job = job_in(state)
+    job = job.with_attempt(replace(job.attempt, run=RunIdentity("x", "training", "first")))
+    other = replace(seen(RunPhase.WAITING, HEAD), rayjob=replace(view, deletion_requested_at=None), uid="u")
+    after = judge(job, other, FULL, LATE)
+    assert code_of(after) is ReasonCode.DELETED_OUTSIDE
+    assert after.attempt.reason is not None
+    assert "replaced" in after.attempt.reason.message

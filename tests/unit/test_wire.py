@@ -2,18 +2,21 @@
 
 import json
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starforge.domain.logs import LINE_MAX_BYTES, LineMark
+from starforge.domain.framing import read_frame, write_frame
+from starforge.domain.logs import LINE_MAX_BYTES, LineMark, LogLine, cut_at, text_of
 from starforge.domain.observation import RawLine
 from starforge.domain.wire import (
     Exit,
     FrameParser,
     Message,
+    Missing,
     Parsed,
     ProgressSaid,
     Refused,
@@ -23,7 +26,7 @@ from starforge.domain.wire import (
     read_message,
     split_wire,
 )
-from starforge.runner.frames import MAX_FRAME_BYTES, frames
+from starforge.runner.frames import MAX_FRAME_BYTES, frames, opening
 
 NONCE = "n0nce"
 AT = datetime(2026, 11, 29, 12, 0, 0, 123456, UTC)
@@ -32,16 +35,27 @@ output = st.lists(
 )
 
 
-def framed(*pieces: bytes, at: datetime = AT) -> list[RawLine]:
-    made = [frame for piece in pieces for frame in frames(piece, at.timestamp())]
+def placed(*pieces: bytes, at: datetime = AT, start: int = 0) -> list[RawLine]:
+    """All that the runner writes for some output, from its beginning at `start` on."""
+    made, place = [opening(at.timestamp(), start)], start
+    for piece in pieces:
+        made += frames(piece, at.timestamp(), place)
+        place += len(piece)
     assert all(len(frame) <= MAX_FRAME_BYTES and frame.endswith(b"\n") and frame.count(b"\n") == 1 for frame in made)
     return [RawLine(frame[:-1]) for frame in made]
+
+
+def framed(*pieces: bytes, at: datetime = AT) -> list[RawLine]:
+    """Output in frames without places, which can be put together at will."""
+    found = [read_frame(line.data)[1] for line in placed(*pieces, at=at)[1:]]
+    return [RawLine(write_frame(replace(frame, span=None))) for frame in found if frame]
 
 
 def parse(lines: list[RawLine]) -> Parsed:
     parser = FrameParser(trusts=NONCE.__eq__)
     fed, ended = parser.feed(lines), parser.end()
-    return Parsed(fed.lines + ended.lines, fed.container + ended.container, fed.messages + ended.messages)
+    assert ended.missing == ()
+    return Parsed(fed.lines + ended.lines, fed.container + ended.container, fed.messages + ended.messages, fed.missing)
 
 
 def message(**fields: object) -> Message | None:
@@ -58,17 +72,19 @@ def test_lines_come_back_however_they_were_read(pieces: list[bytes]) -> None:
     expected = whole.split(b"\n")
     if not expected[-1]:
         expected.pop()
-    parsed = parse(framed(*pieces))
-    assert [line.text for line in parsed.lines] == [
-        text.decode(errors="replace").replace("\0", "\ufffd") for text in expected
-    ]
-    assert all(line.at == AT for line in parsed.lines)
-    assert parsed.container == ()
+    for raw in (framed(*pieces), placed(*pieces, start=100)):
+        parsed = parse(raw)
+        assert [line.text for line in parsed.lines] == [
+            text.decode(errors="replace").replace("\0", "\ufffd") for text in expected
+        ]
+        assert all(line.at == AT for line in parsed.lines)
+        assert (parsed.container, parsed.missing) == ((), ())
 
 
 @given(st.lists(output, max_size=4), st.integers(0, 40))
 def test_resumes_at_any_line(batches: list[list[bytes]], cut: int) -> None:
-    raw = [line for pieces in batches for line in [*framed(*pieces), RawLine(b"the head's own")]]
+    raw = placed(*(piece for pieces in batches for piece in [*pieces, b"."]))
+    raw = [each for line in raw for each in (line, RawLine(b"the head's own"))]
     first = FrameParser(trusts=NONCE.__eq__)
     before = first.feed(raw[:cut])
     second = FrameParser(trusts=NONCE.__eq__, carry=first.carry)
@@ -90,22 +106,101 @@ def test_time_of_a_line_is_that_of_its_first_piece() -> None:
     assert parsed.lines == (TextLine("half, whole", AT),)
 
 
-def test_a_line_beyond_the_limit_is_cut_between_characters_and_says_so() -> None:
-    parsed = parse(framed(b"x" + "é".encode() * LINE_MAX_BYTES + b"\nnext\n"))
-    cut, following = parsed.lines
-    assert cut.marks == (LineMark.CUT,)
-    assert len(cut.text.encode()) == LINE_MAX_BYTES - 1
-    assert following == TextLine("next", AT)
+def test_a_line_beyond_the_limit_is_cut_between_characters_and_goes_on_in_the_next() -> None:
+    text = "x" + "é" * LINE_MAX_BYTES
+    *cut, last, following = parse(framed(f"{text}\nnext\n".encode())).lines
+    assert [len(line.text.encode()) for line in cut] == [LINE_MAX_BYTES - 1, LINE_MAX_BYTES]
+    assert {line.marks for line in cut} == {(LineMark.CUT,)}
+    assert (last.marks, following) == ((), TextLine("next", AT))
+    assert "".join(line.text for line in [*cut, last]) == text
+
+
+@pytest.mark.parametrize("size", [LINE_MAX_BYTES - 1, LINE_MAX_BYTES, LINE_MAX_BYTES + 1, 10_000_000])
+def test_a_line_of_any_length_is_kept_whole(size: int) -> None:
+    data = b"ab" * (size // 2) + b"\x1b" * (size % 2)
+    for parsed in (parse(placed(data + b"\n")), parse([RawLine(data)])):
+        lines = parsed.lines or parsed.container
+        assert len(lines) == -(-size // LINE_MAX_BYTES)
+        assert text_of(map(numbered, lines)) == data + b"\n"
+
+
+def numbered(line: TextLine) -> LogLine:
+    return LogLine(1, line.text, line.at, line.marks)
+
+
+@given(st.binary(max_size=40), st.lists(st.integers(0, 12), max_size=40))
+def test_a_line_is_cut_anywhere_without_halving_a_character(data: bytes, sizes: list[int]) -> None:
+    held, pieces = data, []
+    for longest in (4 + size for size in sizes):
+        if len(held) <= longest:
+            break
+        at = cut_at(held[:longest], longest)
+        assert longest - 3 <= at <= longest
+        pieces.append(held[:at])
+        held = held[at:]
+    whole = b"".join([*pieces, held])
+    assert whole == data
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return
+    assert "".join(piece.decode() for piece in [*pieces, held]) == text
 
 
 def test_what_is_held_of_an_endless_line_is_bounded() -> None:
     parser = FrameParser(trusts=NONCE.__eq__)
-    parser.feed(framed(b"x" * 10 * LINE_MAX_BYTES))
+    told = parser.feed(placed(b"x" * 10 * LINE_MAX_BYTES)).lines
     assert parser.carry is not None
     assert len(parser.carry) < 100_000
     parser = FrameParser(trusts=NONCE.__eq__, carry=parser.carry)
-    (line,) = parser.feed(framed(b"y\n")).lines
-    assert line == TextLine("x" * LINE_MAX_BYTES, AT, (LineMark.CUT,))
+    rest = parser.feed(framed(b"y\n")).lines
+    assert {each.marks for each in told} == {(LineMark.CUT,)}
+    assert "".join(each.text for each in [*told, *rest]) == "x" * 10 * LINE_MAX_BYTES + "y"
+
+
+@given(output, st.integers(0, 60), st.integers(1, 60))
+def test_frames_that_are_lost_are_told_with_their_bytes(pieces: list[bytes], start: int, count: int) -> None:
+    raw = placed(*pieces, b"the end\n")
+    lost = raw[1:-1][start : start + count]
+    kept = [line for line in raw if line not in lost]
+    gone = sum(map(size_of, lost))
+    parsed = parse(kept)
+    assert sum(missing.bytes or 0 for missing in parsed.missing) == gone
+    assert all(missing.after <= len(parsed.lines) for missing in parsed.missing)
+    assert parsed.lines[-1].text.endswith("the end")
+
+
+def size_of(line: RawLine) -> int:
+    """Bytes of output in a frame."""
+    frame = read_frame(line.data)[1]
+    assert frame is not None
+    assert frame.span is not None
+    return frame.span[1] - frame.span[0]
+
+
+def test_a_gap_ends_the_line_before_it() -> None:
+    first, half, rest = placed(b"one\n", b"two ", b"three\n")[1:]
+    parsed = parse([placed()[0], first, half, *placed(b"four\n", start=100)[1:], rest])
+    assert [line.text for line in parsed.lines] == ["one", "two ", "four"]
+    assert parsed.missing == (Missing(2, 100 - len(b"one\ntwo ")),)
+
+
+def test_what_comes_twice_is_taken_once() -> None:
+    raw = placed(b"one\n", b"", b"\n", b"two ", b"three\n")
+    assert parse([*raw, *raw]) == parse([*raw[:3], *raw]) == parse(raw)
+    assert [line.text for line in parse(raw).lines] == ["one", "", "two three"]
+
+
+def test_what_was_removed_from_a_line_is_not_missing() -> None:
+    first, second = placed(b"password\n", b"next\n")[1:]
+    parsed = parse([placed()[0], RawLine(first.data.replace(b"password", b"***")), second])
+    assert ([line.text for line in parsed.lines], parsed.missing) == (["***", "next"], ())
+
+
+def test_an_output_whose_beginning_is_missing_says_so() -> None:
+    raw = placed(b"one\n", b"two\n")
+    parsed = parse(raw[2:])
+    assert ([line.text for line in parsed.lines], parsed.missing) == (["two"], (Missing(0, None),))
 
 
 def test_bytes_that_are_no_text_are_marked() -> None:
@@ -244,9 +339,10 @@ def test_refused() -> None:
 
 def test_a_cut_line_is_never_a_message() -> None:
     fields = {"type": "progress", "step": 1, "x": "y" * LINE_MAX_BYTES}
-    parsed = parse(framed(wire(**fields)))
+    behind = b"z" * LINE_MAX_BYTES + wire(type="progress", step=2)
+    parsed = parse(framed(wire(**fields), behind))
     assert parsed.messages == ()
-    assert len(parsed.lines) == 1
+    assert len(parsed.lines) == 4
 
 
 def test_rays_own_driver_log_has_no_frames() -> None:

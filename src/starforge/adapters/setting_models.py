@@ -169,6 +169,9 @@ class Settings(FromMapping):
     kuberay_submission_mode: SubmissionMode = _setting(
         SubmissionMode.HTTP, "How KubeRay hands a job to Ray: HTTPMode, or K8sJobMode with one more Pod.", "HTTPMode")
 
+    kuberay_operator_namespace: str = _setting(
+        "kuberay-system", "Namespace of the KubeRay operator, whose lease and Deployment show whether it acts.")
+
     # The object store
     s3_endpoint: types.HttpUrl | None = _setting(
         None, "Address of the S3 server; the kuberay fleet needs one. Others use a directory without it.",

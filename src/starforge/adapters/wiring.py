@@ -3,7 +3,7 @@
 import secrets
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +14,8 @@ from starforge.adapters.packing.packer import CapsulePacker
 from starforge.adapters.packing.runner_pex import runner_pex
 from starforge.adapters.settings import Settings
 from starforge.adapters.store import SqlStore, migrate
-from starforge.domain.errors import Problem, SettingsWrong
-from starforge.domain.ports import Fleet, FleetKind, Identities, ObjectStore, Ports, TokenStore
+from starforge.domain.errors import Problem, SettingsWrong, StoreUnavailable
+from starforge.domain.ports import Fleet, FleetKind, Identities, Nudge, ObjectStore, Ports, Publish, TokenStore
 from starforge.domain.queries import FeedRow
 from starforge.domain.rights import Role
 from starforge.domain.spec import Deadlines, FleetDefaults
@@ -23,12 +23,17 @@ from starforge.domain.spec import Deadlines, FleetDefaults
 
 @dataclass(frozen=True)
 class Parts:
-    """What a process works with. `directory` is the object store if it is one that the gateway has to serve."""
+    """What a process works with.
+
+    `directory` is the object store if it is one that the gateway has to serve. `ping` asks Redis for a sign of life;
+    RedisUnavailable if none comes.
+    """
 
     settings: Settings
     ports: Ports
     hear: Callable[[], AsyncIterator[Sequence[FeedRow] | None]]
     close: Callable[[], None]
+    ping: Callable[[], None]
     identities: Identities | None = None
 
     @property
@@ -40,26 +45,51 @@ class Parts:
 def build(settings: Settings) -> Parts:
     """Connect everything that a process needs; migrations and buckets are `prepare`'s."""
     redis_url = _redis_url(settings)
-    store = SqlStore(settings.database)
+    store = _store(settings)
     bus, nudge = RedisBus(redis_url), CeleryNudge(redis_url)
-    ports = Ports(
-        store=store,
-        fleet=fleet(settings),
-        objects=objects(settings),
-        packer=CapsulePacker(settings.data_dir / "cache"),
-        nudge=nudge,
-        publish=bus.publish,
-        now=now,
-        random=lambda: secrets.token_hex(16),
-        scratch=_scratch,
-    )
+    ports = _ports(settings, store, nudge=nudge, publish=bus.publish)
 
     def close() -> None:
         nudge.close()
         bus.close()
         store.close()
 
-    return Parts(settings, ports, lambda: _hear(redis_url), close, identities(settings))
+    return Parts(settings, ports, lambda: _hear(redis_url), close, bus.ping, identities(settings))
+
+
+@contextmanager
+def ports_without_redis(settings: Settings) -> Iterator[Ports]:
+    """Ports of a verb that is run beside the others, on a database that has the newest schema then.
+
+    What it writes is found: gateways read the feed's table each second, and a tick sends commands.
+    """
+    prepare(settings)
+    store = _store(settings)
+    try:
+        yield _ports(settings, store, nudge=lambda _: None, publish=lambda _: None)
+    finally:
+        store.close()
+
+
+def _store(settings: Settings) -> SqlStore:
+    store = SqlStore(settings.database)
+    with suppress(StoreUnavailable), store.database.reading():
+        pass  # so that the first thing that is done is done at the database's time already
+    return store
+
+
+def _ports(settings: Settings, store: SqlStore, *, nudge: Nudge, publish: Publish) -> Ports:
+    return Ports(
+        store=store,
+        fleet=fleet(settings),
+        objects=objects(settings),
+        packer=CapsulePacker(settings.data_dir / "cache"),
+        nudge=nudge,
+        publish=publish,
+        now=store.now,
+        random=lambda: secrets.token_hex(16),
+        scratch=_scratch,
+    )
 
 
 def prepare(settings: Settings) -> None:
@@ -183,6 +213,7 @@ def _kuberay(settings: Settings) -> Fleet:
             queue_deadline_s=settings.queue_deadline_s,
             active_deadline_s=settings.active_deadline_s,
             prerunning_deadline_s=settings.kuberay_prerunning_deadline_s,
+            operator_namespace=settings.kuberay_operator_namespace,
             submission_mode=SubmissionMode(settings.kuberay_submission_mode.value),
             s3_ca_file=_path(settings.s3_ca_file),
             url_max_s=settings.s3_url_max_s,

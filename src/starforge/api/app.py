@@ -36,7 +36,7 @@ from starforge.domain.rights import Caller
 
 CANCEL_AGAIN_S = 0.5
 _log = logging.getLogger(__name__)
-SHARED = frozenset({"job", "jobs", "jobLogs", "events"})
+SHARED = frozenset({"job", "jobs", "jobLogs", "events", "health"})
 """Subscriptions whose resolvers tell the opening and what comes live apart."""
 
 
@@ -87,6 +87,7 @@ def make_gateway(parts: Parts, *, dev: bool = False, limits: TransportLimits | N
         web_url=settings.web_url,
         limits=limits,
         budget=budget,
+        ping=parts.ping,
     )
     mutations = RunningMutations()
 
@@ -152,14 +153,17 @@ async def _lifespan(
     hub: Hub, services: Services, mutations: RunningMutations, authority: Authority, desk: Desk[Caller], *, dev: bool
 ) -> AsyncIterator[dict[str, Any]]:
     await hub.start()
+    await services.health.look()  # so that health can be told when the database is away later
     delivering = asyncio.create_task(hub.run(), name="hub")
     sweeping = asyncio.create_task(desk.connections.sweep(), name="connections")
+    looking = asyncio.create_task(services.health.run(), name="health")
     try:
         yield {} if dev else {FRONT: desk.front}
     finally:
         await _drained(mutations, desk)
         await end(delivering)
         await end(sweeping)
+        await end(looking)
         await authority.close()
         services.close()
 

@@ -12,6 +12,7 @@ from strawberry import Info
 
 from starforge.api.budget import POINTS, POINTS_PER_S, Budget
 from starforge.api.feed.hub import Hub
+from starforge.api.health.desk import HealthDesk
 from starforge.api.loaders import Loaders
 from starforge.api.transport.limits import TransportLimits
 from starforge.api.transport.source import Source
@@ -43,6 +44,7 @@ class Services:
         threads: int = 8,
         limits: TransportLimits | None = None,
         budget: Budget | None = None,
+        ping: Callable[[], None] | None = None,
     ) -> None:
         self.ports = ports
         self.hub = hub
@@ -55,6 +57,7 @@ class Services:
         self._store = ThreadPoolExecutor(threads, thread_name_prefix=store)
         self._feed = ThreadPoolExecutor(2, thread_name_prefix=feed)
         self._objects = ThreadPoolExecutor(4, thread_name_prefix=objects)
+        self.health = HealthDesk(ports, hub, ping)
         self._loaders: tuple[int, Loaders] | None = None
 
     async def thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -79,6 +82,7 @@ class Services:
     def close(self) -> None:
         for pool in (self._store, self._feed, self._objects):
             pool.shutdown(wait=False, cancel_futures=True)
+        self.health.close()
 
 
 async def _threaded(pool: ThreadPoolExecutor, call: Callable[[], T]) -> T:

@@ -8,6 +8,7 @@ from starforge.domain.actions.submit import SubmitStatus
 from starforge.domain.actions.submit_many import BatchErrorPolicy
 from starforge.domain.changes import Aspect
 from starforge.domain.deadlines import ClockKind, ClockState
+from starforge.domain.health import HealthCheckKind, HealthStatus
 from starforge.domain.job import ActorKind, JobOutcome, JobState
 from starforge.domain.logs import LineMark, LogKind, LogState
 from starforge.domain.observation import ContainerRole, ContainerState, PodPhase, PodRole, PodRuntime
@@ -219,6 +220,7 @@ described(
         "POD_STATUS": "Phase or reason of a Pod.",
         "CONTAINER_STATE": "Waiting or terminated state of a container.",
         "RAYJOB_STATUS": "Status of the RayJob.",
+        "RAYCLUSTER_CONDITION": "Condition of the RayCluster.",
         "KUBERNETES_EVENT": "A Kubernetes Event.",
         "API_RESPONSE": "An answer of the Kubernetes API.",
         "EXIT_CODE": "Exit code of the user's command as the runner wrote it.",
@@ -329,6 +331,7 @@ described(
     {
         "DRIVER": "The user's command.",
         "CONTAINER": "A container.",
+        "PREVIOUS_CONTAINER": "A container's run before its last restart.",
         "INIT_CONTAINER": "An init container.",
     },
 )
@@ -337,6 +340,7 @@ described(
     "Whether more lines may come.",
     {
         "OPEN": "It is being followed.",
+        "INTERRUPTED": "It can't be followed right now and will be taken up where it was left.",
         "CLOSED": "It has ended with every line kept.",
         "TRUNCATED": "It has ended with lines missing, as `gaps` says.",
     },
@@ -384,6 +388,34 @@ described(
         "CANCEL": "Signal and stop.",
         "ARCHIVE": "Store and verify logs.",
         "TEARDOWN": "Remove the cluster objects and see them gone.",
+    },
+)
+described(
+    HealthStatus,
+    "How well something works.",
+    {
+        "OK": "Works.",
+        "DEGRADED": "Works with limits that the message tells.",
+        "DOWN": "Does not work.",
+        "UNKNOWN": "Could not be checked.",
+    },
+)
+described(
+    HealthCheckKind,
+    "What is checked; more may be added.",
+    {
+        "DATABASE": "The database answers.",
+        "REDIS": "Redis answers; without it nothing is lost, but changes come up to a second later.",
+        "OBJECT_STORE": "The object store can be written and read.",
+        "WORKERS": "Workers take work.",
+        "BEAT": "The tick that re-sends and enforces is on time.",
+        "KUBERNETES_API": "The Kubernetes API can be reached and lets us in.",
+        "RAYJOB_CRD": "The RayJob definition is installed in a version we know.",
+        "OPERATOR": "The KubeRay operator acts.",
+        "RBAC": "The service account may do all that is needed.",
+        "OBSERVER": "The observer has its lease and is up to date.",
+        "STORAGE": "The storage claims are bound.",
+        "TEARDOWN": "What has ended goes from the cluster.",
     },
 )
 described(

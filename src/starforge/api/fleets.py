@@ -8,7 +8,8 @@ from strawberry import Info
 
 from starforge.api import ids
 from starforge.api.context import Context, of_info
-from starforge.api.directives import list_size
+from starforge.api.directives import cost, list_size
+from starforge.api.health.types import FleetHealth
 from starforge.api.interfaces import Node
 from starforge.api.jobs.spec import Deadlines
 from starforge.api.mirror import mirror
@@ -45,6 +46,12 @@ class Fleet(Node):
         description="Whether its GPUs are logical only, as on a cluster without devices."
     )
     defaults: FleetDefaults = strawberry.field(description="What a spec gets where it says nothing.")
+
+    @strawberry.field(description="Its health.", directives=[cost(5)])
+    async def health(self, info: Info) -> FleetHealth:
+        known = await of_info(info).services.health.look()
+        [found] = [one for one in known.health.fleets if one.fleet == self.name]
+        return FleetHealth.of(found, self.kind)
 
     @classmethod
     def of(cls, row: ports.Fleet) -> Self:

@@ -1,6 +1,6 @@
 """What one gateway does, for Prometheus: read from where it is counted, when somebody asks."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -9,12 +9,16 @@ from prometheus_client.registry import Collector
 from starforge.api.feed.hub import Hub
 from starforge.api.transport.counting import Spread
 from starforge.api.transport.desk import Desk
+from starforge.domain.health import CommandQueue
 
 
 class GatewayMetrics(Collector):
-    def __init__(self, hub: Hub, desk: Desk[Any]) -> None:
+    """`commands` tells what is known of the work behind the scenes, None while that is nothing yet."""
+
+    def __init__(self, hub: Hub, desk: Desk[Any], commands: Callable[[], CommandQueue | None]) -> None:
         self._hub = hub
         self._desk = desk
+        self._commands = commands
 
     def collect(self) -> Iterator[Metric]:
         yield from self._gauges()
@@ -43,6 +47,11 @@ class GatewayMetrics(Collector):
             ("queue_depth", "Rows of the feed that wait to be told, of all sources.", hub.waiting),
         ):
             yield GaugeMetricFamily(f"starforge_{name}", help_, value)
+        commands = self._commands()
+        if commands:
+            yield GaugeMetricFamily("starforge_commands_due", "Commands that are due and not done.", commands.due)
+            parked = "Commands that failed too often and wait for a person."
+            yield GaugeMetricFamily("starforge_commands_parked", parked, commands.parked)
 
     def _counters(self) -> Iterator[Metric]:
         desk, hub = self._desk, self._hub

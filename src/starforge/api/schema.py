@@ -8,6 +8,8 @@ from starforge.api.directives import with_directives
 from starforge.api.events import types as events
 from starforge.api.events.subscriptions import EventSubscriptions
 from starforge.api.fleets import FleetQueries
+from starforge.api.health.queries import HealthQueries
+from starforge.api.health.subscriptions import HealthSubscriptions
 from starforge.api.jobs.batch import BatchMutations
 from starforge.api.jobs.counts import CountQueries
 from starforge.api.jobs.mutations import JobMutations
@@ -23,7 +25,7 @@ from starforge.api.viewer import ViewerQueries
 
 
 @strawberry.type(description="Everything that can be read.")
-class Query(ViewerQueries, JobQueries, CountQueries, FleetQueries): ...
+class Query(ViewerQueries, JobQueries, CountQueries, FleetQueries, HealthQueries): ...
 
 
 @strawberry.type(
@@ -40,7 +42,7 @@ class Mutation(CapsuleMutations, JobMutations, BatchMutations): ...
         "Everything that can be followed live; each starts with a snapshot, or after a cursor, and then sends every change."
     )
 )
-class Subscription(JobSubscriptions, EventSubscriptions, LogSubscriptions): ...
+class Subscription(JobSubscriptions, EventSubscriptions, LogSubscriptions, HealthSubscriptions): ...
 
 
 EVENTS = [

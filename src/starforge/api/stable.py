@@ -114,13 +114,13 @@ _UNSTABLE: Mapping[str, str] = {
     "Attempt": "rayJob placement",
     "Capsule": "contents download",
     "Feed": "at",
-    "Fleet": "name kind isDefault storageShared logicalGpus defaults",
+    "Fleet": "name kind isDefault storageShared logicalGpus defaults health",
     "Job": "observedAt logSources rayJobName metricNames metrics logs logSearch idempotencyKey diff placement",
     "LogEvent": "source",
     "LogSource": "key kind attempt container state lines bytes firstLineAt lastLineAt closedAt sha256 gaps pod download",
     "Observation": "observedAt",
     "Pod": "logSources",
-    "Query": "viewer fleets",
+    "Query": "viewer fleets health",
 }
 
 _LOGS = "LogGap LogLine LogLineConnection LogLineEdge LogMatch LogMatchConnection LogMatchEdge TextRange"
@@ -129,11 +129,12 @@ _OBJECTS = (
 )
 _SETTINGS_AND_CALLERS = "FleetDefaults Limits Placement RateLimit Viewer"
 _QUIET = "MetricSeries RayJob"
+_HEALTH = "AccessCheck Command CommandQueue FleetHealth Health HealthChange HealthCheck"
 _DOINGS = (
     "Mutation Subscription CancelJobPayload CancelJobsPayload CancelOutcome PrepareCodePayload RetryJobPayload "
     "SubmitJobPayload SubmitJobsPayload SubmitOutcome CodeError ConflictError InputError EventChange JobChange LogChunk"
 )
-UNSTABLE_TYPES = frozenset(" ".join((_LOGS, _OBJECTS, _SETTINGS_AND_CALLERS, _QUIET, _DOINGS)).split())
+UNSTABLE_TYPES = frozenset(" ".join((_LOGS, _OBJECTS, _SETTINGS_AND_CALLERS, _QUIET, _HEALTH, _DOINGS)).split())
 """Types of which no field is stable."""
 STABLE_FIELDS = frozenset(f"{kind}.{name}" for kind, names in _STABLE.items() for name in names.split())
 UNSTABLE_FIELDS = frozenset(f"{kind}.{name}" for kind, names in _UNSTABLE.items() for name in names.split())

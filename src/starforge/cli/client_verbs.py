@@ -32,6 +32,7 @@ def register(app: typer.Typer) -> None:
     """Adds them to the app."""
     for verb in (submit, jobs, job, logs, cancel, retry, pack):
         app.command(rich_help_panel=PANEL)(verb)
+    app.command(rich_help_panel="Health")(health)
 
 
 def submit(
@@ -178,3 +179,10 @@ def pack(
     if dry_run and output:
         raise typer.BadParameter("--dry-run writes nothing: leave it or --output out.")
     raise typer.Exit(verb.run(directory, output=output, as_json=json))
+
+
+def health(*, json: JSON = False) -> None:
+    """Show whether StarForge and its fleets can do their work; the exit code is 0 if all is well, else 1."""
+    from starforge.cli.verbs import health as verb
+
+    raise typer.Exit(verb.run(as_json=json))

@@ -57,7 +57,7 @@ query Job($id: ID!) {{
     createdBy {{ name }} launchedAt logsArchivedAt releasedAt rayJobName
     spec {{ description command image }}
     cancellation {{ requestedAt requestedBy {{ name }} note graceUntil }}
-    teardown {{ state remaining {{ object {{ kind name }} }} }}
+    teardown {{ state reason {{ message advice }} remaining {{ object {{ kind name }} }} }}
     logArchive {{ state lines bytes }}
     capsule {{ digest codeDigest files bytes }}
     logSources {{ key state lines }}
@@ -145,6 +145,22 @@ query BatchJobs($filter: JobFilter!, $first: Int!, $after: String) {{
 FOLLOW_BATCH = f"""
 subscription FollowBatch($filter: JobFilter!, $after: String) {{
   jobs(filter: $filter, after: $after) {{ cursor kind job {{ {_BATCH_ROW} }} }}
+}}
+"""
+
+_CHECKS = "checks { kind status message since checkedAt seconds }"
+
+HEALTH = f"""
+query Health {{
+  feed {{ at }}
+  health {{
+    status message checkedAt version {_CHECKS}
+    fleets {{
+      fleet kind status message observerLagSeconds kubernetesVersion operatorVersion rayJobApiVersion {_CHECKS}
+      access {{ verb resource allowed }}
+    }}
+    commands {{ due oldestDueAt parked parkedCommands {{ id kind tries lastTriedAt error workload {{ id name }} }} }}
+  }}
 }}
 """
 

@@ -6,13 +6,15 @@ from typing import Annotated
 
 import typer
 
+from starforge.cli.client_verbs import JSON
+
 DATA = Annotated[Path, typer.Option(help="Directory for all that is kept.", file_okay=False)]
 PORT = Annotated[int, typer.Option(help="Port of the gateway; 0 for a free one.", min=0, max=65535)]
 PANEL = "Running StarForge"
 
 
 def register(app: typer.Typer) -> None:
-    for verb in (demo, dev, api, worker, watch, persist):
+    for verb in (demo, dev, api, worker, watch, sweep, persist):
         app.command(rich_help_panel=PANEL)(verb)
 
 
@@ -56,6 +58,21 @@ def watch() -> None:
     from starforge.cli import serve
 
     serve.watch()
+
+
+def sweep(
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    json: JSON = False,
+) -> None:
+    """Remove what is left in the fleet of no job, and have jobs judged that lost their run.
+
+    Workers do it every two minutes. This works on the database and the fleet of the FORGE_* settings themselves, with
+    no gateway, worker or Redis.
+    """
+    from starforge.cli.verbs import sweep as verb
+
+    raise typer.Exit(verb.run(dry_run=dry_run, as_json=json))
 
 
 def demo(

@@ -1,7 +1,7 @@
 """What one transaction writes: decided first, as plain data, and applied all or nothing by the store.
 
-Every list is written in order. Each job and entry gets a row of the feed, and so does each log that grew, at a position
-that is contiguous and in commit order.
+Every list is written in order. Each job and entry gets a row of the feed, and so does each log that grew and each
+report of health that is told, at a position that is contiguous and in commit order.
 """
 
 from collections.abc import Iterable
@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from starforge.domain.capsule import InlineFile
+from starforge.domain.health import HealthWrite
 from starforge.domain.job import Job
 from starforge.domain.logs import LogLine, LogSource
 from starforge.domain.names import CommandId, Digest, JobId, RunKey
@@ -59,6 +60,14 @@ class Lease:
     command: Command
     token: str
     until: datetime
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Whoever observes a fleet; their commits are refused (Superseded) once the lease is somebody else's."""
+
+    fleet: str
+    holder: str
 
 
 @dataclass(frozen=True)
@@ -147,7 +156,10 @@ class Retry:
 
 @dataclass
 class Changes:
-    """A transaction to be. `done`, `retry` and `park` say what becomes of the leased command it is committed under."""
+    """A transaction to be. `done`, `retry` and `park` say what becomes of the leased command it is committed under.
+
+    `watcher` is who observed what is written; None if it does not follow from a watch.
+    """
 
     jobs: list[JobWrite] = field(default_factory=list)
     commands: list[NewCommand] = field(default_factory=list)
@@ -161,9 +173,11 @@ class Changes:
     uploads: list[Upload] = field(default_factory=list)
     capsules: list[CapsuleRecord] = field(default_factory=list)
     idempotency: list[IdempotencyRecord] = field(default_factory=list)
+    health: list[HealthWrite] = field(default_factory=list)
     done: bool = False
     retry: Retry | None = None
     park: str | None = None
+    watcher: Watcher | None = None
 
     def job(self, job: Job, *aspects: Aspect) -> None:
         self.jobs.append(JobWrite(job, frozenset(aspects)))

@@ -1,6 +1,6 @@
 """The three clocks of an attempt, stored as due times: one payload serves everybody, any worker can check them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -25,6 +25,10 @@ class ClockState(StrEnum):
 
 
 RUNS = frozenset({ClockState.RUNNING, ClockState.GRACE})
+AWAY = timedelta(seconds=30)
+"""An outage: for so long nobody could act for a job, as we or its fleet were away."""
+OUTAGE_GRACE = timedelta(seconds=60)
+"""What a job is given after an outage before any of its clocks ends it."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +89,11 @@ def expire(clocks: Clocks, kind: ClockKind, at: datetime) -> Clocks:
     )
 
 
-def grace(clocks: Clocks, kind: ClockKind, until: datetime) -> Clocks:
-    """`clocks` with `kind` due no earlier than `until`, because we or the cluster were away."""
+def grace(clocks: Clocks, kinds: Collection[ClockKind], until: datetime) -> Clocks:
+    """`clocks` with those of `kinds` due no earlier than `until`, because we or the cluster were away."""
     return tuple(
         replace(clock, state=ClockState.GRACE, due_at=until)
-        if clock.kind is kind and clock.state in RUNS and clock.due_at and clock.due_at < until
+        if clock.kind in kinds and clock.state in RUNS and clock.due_at and clock.due_at < until
         else clock
         for clock in clocks
     )

@@ -20,12 +20,14 @@ StarForgeError                      code (an `ErrorCode` of the schema), retryab
 ├── Outside                         UNAVAILABLE, retryable: something outside can't be asked right now
 │   ├── FleetUnavailable            the Kubernetes API, or the machine of a local fleet
 │   ├── ObjectStoreUnavailable      S3, or the directory
+│   ├── RedisUnavailable            Redis, which only health asks in this way
 │   ├── IssuerUnavailable           the issuer of JWTs
 │   ├── StoreUnavailable            the database
 │   └── TookTooLong                 TIMEOUT: a question to the database was given up
 ├── FleetRefused                    final: the fleet answered no; carries the reason that the job gets
 └── Defect                          INTERNAL_SERVER_ERROR: a mistake of ours
     ├── IllegalMove                 a move that the state table does not have
+    ├── Superseded                  somebody else observes the fleet now; leave it to them
     └── StaleRevision               retryable: somebody else changed the job first; load and decide again
 """
 
@@ -139,10 +141,18 @@ class Outside(StarForgeError):
     retryable = True
 
 
-class FleetUnavailable(Outside): ...
+class FleetUnavailable(Outside):
+    """`reason` is what a job that waits for it is held by, where that is more than that nobody answers."""
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None, reason: "Reason | None" = None) -> None:
+        super().__init__(message, retry_after_s=retry_after_s)
+        self.reason = reason
 
 
 class ObjectStoreUnavailable(Outside): ...
+
+
+class RedisUnavailable(Outside): ...
 
 
 class IssuerUnavailable(Outside): ...
@@ -169,6 +179,9 @@ class Defect(StarForgeError): ...
 
 
 class IllegalMove(Defect): ...
+
+
+class Superseded(Defect): ...
 
 
 class StaleRevision(Defect):

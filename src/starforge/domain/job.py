@@ -77,11 +77,25 @@ class Cancellation:
 
 @dataclass(frozen=True)
 class Ending:
-    """How an attempt will end as soon as its command has stopped, or at `grace_until` at the latest."""
+    """How an attempt will end as soon as its command has stopped, or when its grace is over at the latest.
+
+    The grace begins when the command is asked to stop. While it is `unasked`, as nobody could, `grace_until` only says
+    how long the grace is: from when `reason` was given on.
+    """
 
     outcome: JobOutcome
     reason: Reason
     grace_until: datetime
+    unasked: bool = False
+
+    @property
+    def over_at(self) -> datetime | None:
+        """When the command has had its grace; None while that has not begun."""
+        return None if self.unasked else self.grace_until
+
+    def asked(self, at: datetime) -> "Ending":
+        """The ending with its whole grace from `at` on."""
+        return replace(self, grace_until=at + (self.grace_until - self.reason.since), unasked=False)
 
 
 @dataclass(frozen=True)
@@ -114,7 +128,10 @@ class LogArchive:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One run of a job on a Ray cluster of its own. Times are None until the thing has happened."""
+    """One run of a job on a Ray cluster of its own. Times are None until the thing has happened.
+
+    `lost` says how a worker was lost while the command ran: it goes on, but may fail by it.
+    """
 
     number: int
     requested_by: Actor
@@ -129,6 +146,7 @@ class Attempt:
     run: RunIdentity | None = None
     rayjob: RayJobView | None = None
     head_uid: str | None = None
+    lost: Reason | None = None
     nonce_hashes: tuple[str, ...] = ()
     progress: Progress | None = None
     teardown: Teardown | None = None

@@ -10,16 +10,19 @@ from starforge.domain.names import RunKey
 
 DRIVER = "driver"
 LINE_MAX_BYTES = 64 * 1024
+GAPS_MAX = 100
 
 
 class LogKind(StrEnum):
     DRIVER = "DRIVER"
     CONTAINER = "CONTAINER"
+    PREVIOUS_CONTAINER = "PREVIOUS_CONTAINER"
     INIT_CONTAINER = "INIT_CONTAINER"
 
 
 class LogState(StrEnum):
     OPEN = "OPEN"
+    INTERRUPTED = "INTERRUPTED"
     CLOSED = "CLOSED"
     TRUNCATED = "TRUNCATED"
 
@@ -31,7 +34,10 @@ class LineMark(StrEnum):
 
 @dataclass(frozen=True)
 class LogLine:
-    """A line of text without its end; `number` counts from 1 within its source."""
+    """A line of text without its end; `number` counts from 1 within its source.
+
+    One that is longer than LINE_MAX_BYTES is several of them, of which all but the last are marked CUT.
+    """
 
     number: int
     text: str
@@ -52,8 +58,8 @@ class LogGap:
 class LogSource:
     """One log of an attempt. `cursor` is where the fleet resumes it, `carry` what the parser holds of a line.
 
-    `bytes` counts the UTF-8 of every line with one newline each; `sha256` is of that whole text, None until closed.
-    `object_key` names the archived text.
+    `bytes` counts the UTF-8 of `text_of` all lines; `sha256` is of that whole text, None until closed.
+    `object_key` names the archived text, `problem` says why it is INTERRUPTED.
     """
 
     run: RunKey
@@ -72,11 +78,27 @@ class LogSource:
     cursor: str | None = None
     carry: str | None = None
     gaps: tuple[LogGap, ...] = ()
+    problem: str | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self.state in (LogState.CLOSED, LogState.TRUNCATED)
 
 
 def text_of(lines: Iterable[LogLine]) -> bytes:
-    """The lines as they are archived: UTF-8, one newline each."""
-    return "".join(f"{line.text}\n" for line in lines).encode()
+    """The lines as they are archived: UTF-8, one newline each, and none where a line was cut and goes on."""
+    return "".join(line.text if LineMark.CUT in line.marks else f"{line.text}\n" for line in lines).encode()
+
+
+def cut_at(data: bytes | bytearray, longest: int = LINE_MAX_BYTES) -> int:
+    """Where to cut a line that is longer than `longest`: there, or before the character that would be halved."""
+    for back in range(1, min(4, longest) + 1):
+        lead = data[longest - back]
+        if lead & 0xC0 != 0x80:
+            length = 4 if lead >= 0xF0 else 3 if lead >= 0xE0 else 2 if lead >= 0xC0 else 1
+            return longest - back if length > back and longest > back else longest
+    return longest
 
 
 def checksum(chunks: Iterable[bytes]) -> str:

@@ -16,6 +16,7 @@ _PROJECT = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
 LABEL_MANAGED = "starforge.io/managed"
 LABEL_JOB = "starforge.io/job"
 LABEL_ATTEMPT = "starforge.io/attempt"
+LABEL_INSTALLATION = "starforge.io/installation"
 LABEL_POOL = "starforge.io/pool"
 LABEL_PROJECT = "starforge.io/project"
 ANNOTATION_NAME = "starforge.io/name"
@@ -40,6 +41,11 @@ def is_project(text: str) -> bool:
 def job_id(random: str) -> JobId:
     """A job's id from at least 20 random lower-case letters and digits; also a valid label value."""
     return JobId(f"job-{random[:20]}")
+
+
+def installation_id(random: str) -> str:
+    """An installation's id from at least 20 random lower-case letters and digits; also a valid label value."""
+    return f"forge-{random[:20]}"
 
 
 def slug(text: str, limit: int) -> str:

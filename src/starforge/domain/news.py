@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from starforge.domain.job import Attempt, Job, JobOutcome, JobState, advance, conclude, finish
-from starforge.domain.logs import DRIVER, LogKind, LogLine, LogSource, LogState
+from starforge.domain.logs import DRIVER, GAPS_MAX, LogGap, LogKind, LogLine, LogSource, LogState, text_of
 from starforge.domain.names import RunKey
 from starforge.domain.observation import EventSeen, LogSeen, PodView, RunSeen, Seen
 from starforge.domain.progress import MetricPoint, metric_point, report
@@ -50,8 +50,9 @@ def changed_pods(known: Sequence[PodView], seen: RunSeen) -> list[tuple[PodView 
     before = {pod.uid: pod for pod in known}
     pairs = [(before.get(pod.uid), pod) for pod in seen.pods]
     alive = {pod.uid for pod in seen.pods}
+    last = {pod.uid: pod for pod in seen.gone}
     gone = [
-        (pod, replace(pod, gone_at=seen.at, ready=False, observed_at=seen.at))
+        (pod, replace(last.get(pod.uid, pod), gone_at=seen.at, ready=False, observed_at=seen.at))
         for pod in known
         if pod.uid not in alive and pod.gone_at is None
     ]
@@ -120,7 +121,7 @@ class Reading:
 
     def _take(self, seen: LogSeen, at: datetime, *, new: bool) -> None:
         source = self.sources.get(seen.source) or _new_source(seen)
-        if source.state is not LogState.OPEN:
+        if source.is_over:
             return
         if new:
             parser = FrameParser(trusts=self.trusts, carry=source.carry)
@@ -128,30 +129,56 @@ class Reading:
             self.sources[seen.source] = replace(source, cursor=seen.cursor, carry=parser.carry)
             self.touched.add(seen.source)
             self._keep(source, parsed)
+        if seen.problem != source.problem:
+            state = LogState.INTERRUPTED if seen.problem else LogState.OPEN
+            self.sources[seen.source] = replace(self.sources[seen.source], state=state, problem=seen.problem)
+            self.touched.add(seen.source)
         if seen.closed:
-            self.close(seen.source, at)
+            self.close(seen.source, at, missing=seen.missing)
 
-    def close(self, key: str, at: datetime) -> None:
-        """Note that nothing more comes of a log; what is held of an unfinished line counts as a line."""
+    def close(self, key: str, at: datetime, *, missing: str | None = None) -> None:
+        """Note that nothing more comes of a log, and why it is not whole if it isn't.
+
+        What is held of an unfinished line counts as a line.
+        """
         source = self.sources.get(key)
-        if source is None or source.state is not LogState.OPEN:
+        if source is None or source.is_over:
             return
         self._keep(source, FrameParser(trusts=self.trusts, carry=source.carry).end())
-        closed = replace(self.sources[key], state=LogState.CLOSED, closed_at=at, carry=None)
-        self.sources[key] = closed
+        source = self.sources[key]
+        if missing:
+            source = with_gap(source, LogGap(source.lines, missing))
+        state = LogState.TRUNCATED if source.gaps else LogState.CLOSED
+        self.sources[key] = replace(source, state=state, closed_at=at, carry=None, problem=None)
         self.touched.add(key)
 
     def _keep(self, source: LogSource, parsed: Parsed) -> None:
+        if source.kind is LogKind.PREVIOUS_CONTAINER:
+            return self._append(source.key, (*parsed.container, *parsed.lines), source.run)
         if source.key == DRIVER:
             self._append(DRIVER, (*parsed.container, *parsed.lines), source.run)
         else:
             self._append(source.key, parsed.container, source.run)
-            self._append(DRIVER, parsed.lines, source.run)
+            self._append_user(parsed, source.run)
         self.messages += parsed.messages
+
+    def _append_user(self, parsed: Parsed, run: RunKey) -> None:
+        start = 0
+        for missing in parsed.missing:
+            self._append(DRIVER, parsed.lines[start : missing.after], run)
+            self._miss(_missing_sentence(missing.bytes), run)
+            start = missing.after
+        self._append(DRIVER, parsed.lines[start:], run)
+
+    def _miss(self, message: str, run: RunKey) -> None:
+        source = self.sources.get(DRIVER) or LogSource(run, DRIVER, LogKind.DRIVER)
+        if not source.is_over:
+            self.sources[DRIVER] = with_gap(source, LogGap(source.lines, message))
+            self.touched.add(DRIVER)
 
     def _append(self, key: str, lines: Sequence[TextLine], run: RunKey) -> None:
         source = self.sources.get(key) or LogSource(run, DRIVER, LogKind.DRIVER)
-        if not lines or source.state is not LogState.OPEN:
+        if not lines or source.is_over:
             return  # the runner said its last word; what writes to the head's log after it is no driver
         numbered = [
             LogLine(source.lines + index, line.text, line.at, line.marks) for index, line in enumerate(lines, 1)
@@ -161,15 +188,36 @@ class Reading:
         self.sources[key] = replace(
             source,
             lines=source.lines + len(numbered),
-            bytes=source.bytes + sum(len(line.text.encode()) + 1 for line in numbered),
+            bytes=source.bytes + len(text_of(numbered)),
             first_line_at=source.first_line_at or numbered[0].at,
             last_line_at=numbered[-1].at or source.last_line_at,
         )
 
 
+def with_gap(source: LogSource, gap: LogGap) -> LogSource:
+    """The source with one more gap; after GAPS_MAX of them the last one stands for all that follow."""
+    if len(source.gaps) < GAPS_MAX:
+        return replace(source, gaps=(*source.gaps, gap))
+    last = replace(source.gaps[-1], message="From here on lines are missing in many places.", lines=None)
+    return replace(source, gaps=(*source.gaps[:-1], last))
+
+
+def _missing_sentence(size: int | None) -> str:
+    if size is None:
+        return "The beginning of the output is missing: neither the container's log nor Ray's own file has it."
+    return f"{size} bytes of output are missing: the container's log has lost them, and Ray's own file can't be had."
+
+
 def _new_source(seen: LogSeen) -> LogSource:
-    kind = LogKind.DRIVER if seen.source == DRIVER else LogKind.INIT_CONTAINER if seen.init else LogKind.CONTAINER
-    return LogSource(seen.run, seen.source, kind, pod=seen.pod, container=seen.container)
+    return LogSource(seen.run, seen.source, _kind(seen), pod=seen.pod, container=seen.container)
+
+
+def _kind(seen: LogSeen) -> LogKind:
+    if seen.source == DRIVER:
+        return LogKind.DRIVER
+    if seen.previous:
+        return LogKind.PREVIOUS_CONTAINER
+    return LogKind.INIT_CONTAINER if seen.init else LogKind.CONTAINER
 
 
 # --- messages of the runner and of the code ---------------------------------------------------------------------------
@@ -187,7 +235,7 @@ def heed(job: Job, messages: Sequence[Message], at: datetime) -> tuple[Job, list
             job = advance(job, JobState.RUNNING, at)
         elif isinstance(message, Exit):
             job = _exited(job, message, at)
-        elif not job.decided:
+        elif not job.decided and job.attempt.exited_at is None:
             why = refusal(message.why, message.message, EvidenceSource.LOG, at)
             job = conclude(advance(job, JobState.PENDING, at), JobOutcome.FAILED, why, at)
     return job, points

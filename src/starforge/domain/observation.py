@@ -128,6 +128,27 @@ class PodView:
     deletion_requested_at: datetime | None = None
     gone_at: datetime | None = None
 
+    @property
+    def ref(self) -> ObjectRef:
+        return ObjectRef("Pod", self.name, self.namespace, self.uid)
+
+    @property
+    def title(self) -> str:
+        """What a sentence calls it."""
+        what = "Head" if self.role is PodRole.HEAD else "Pod"
+        return f"{what} {self.name} of pool {self.pool}" if self.pool else f"{what} {self.name}"
+
+    @property
+    def mains(self) -> tuple[ContainerView, ...]:
+        """Its containers without those that only prepare or accompany."""
+        return tuple(container for container in self.containers if container.role is ContainerRole.MAIN)
+
+    @property
+    def ended_once(self) -> bool:
+        """Whether Ray's own container ended, if only to be started again; a sidecar may restart as it likes."""
+        ended = any(main.restarts or main.termination for main in self.mains) if self.mains else self.restarts > 0
+        return ended or self.phase in (PodPhase.FAILED, PodPhase.SUCCEEDED)
+
 
 @dataclass(frozen=True)
 class RayJobView:
@@ -144,6 +165,18 @@ class RayJobView:
     reason: str | None = None
     message: str | None = None
     observed_at: datetime | None = None
+    ended_at: datetime | None = None
+    deletion_requested_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class RayClusterView:
+    """A RayCluster; `failure` is the condition that tells why KubeRay can't make or delete its Pods, None if it can."""
+
+    name: str
+    namespace: str
+    uid: str
+    failure: PodCondition | None = None
 
 
 @dataclass(frozen=True)
@@ -151,7 +184,8 @@ class RunSeen:
     """Everything there is of a run right now. `pods` is complete: one that was known and is missing here is gone.
 
     `message` is what the fleet says about the end, at most 20,000 characters with secrets removed. ABSENT is only told
-    after a list or a deletion was seen, never because the fleet could not be asked.
+    after a list or a deletion was seen, never because the fleet could not be asked. `gone` are Pods that went since the
+    picture before, as they were last: what is written into a Pod that is taken away is there too shortly for a picture.
     """
 
     run: RunKey
@@ -161,6 +195,8 @@ class RunSeen:
     rayjob: RayJobView | None = None
     uid: str | None = None
     message: str | None = None
+    raycluster: RayClusterView | None = None
+    gone: tuple[PodView, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -181,18 +217,24 @@ class EventSeen:
 
 @dataclass(frozen=True)
 class RawLine:
-    """A line as the runtime kept it, without its end; `at` is the runtime's time of it, None if not told."""
+    """A line as the runtime kept it, without its end; `at` is the runtime's time of it, None if not told.
+
+    `goes_on` says that the next one is more of the same line.
+    """
 
     data: bytes
     at: datetime | None = None
+    goes_on: bool = False
 
 
 @dataclass(frozen=True)
 class LogSeen:
     """Some lines of one stream: of a container (`pod/<pod>/<container>`), or of the driver (`driver`).
 
-    `cursor` resumes right after them; `closed` says that nothing comes any more. A container's stream may hold the
-    driver's frames (domain/wire.py), which are taken out and become the driver's own log.
+    `cursor` resumes right after them; `closed` says that nothing comes any more, and `missing` then why lines after
+    these could not be had, None if there are none. A container's stream may hold the driver's frames (domain/wire.py),
+    which are taken out and become the driver's own log. `problem` is why it can't be read right now, None if it can.
+    `previous` is the container's run before it was restarted.
     """
 
     run: RunKey
@@ -203,6 +245,9 @@ class LogSeen:
     container: str | None = None
     init: bool = False
     closed: bool = False
+    missing: str | None = None
+    problem: str | None = None
+    previous: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,117 +1,82 @@
-"""What holds a run that waits, from what its Pods and Events say: conditions first, Events second."""
+"""What holds a run that waits, in one sentence, from what its Pods and Events say: conditions first, Events second."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 
-from starforge.domain.observation import ContainerRole, ContainerState, ContainerView, PodCondition, PodPhase, PodView
+from starforge.domain.failfast import OPERATOR_ACTS_S
+from starforge.domain.job import Job
+from starforge.domain.observation import EventSeen, PodRole, PodView, RayJobView, RunSeen
+from starforge.domain.placing import unplaced
 from starforge.domain.reason import Evidence, EvidenceSource, ObjectRef, Reason, ReasonCode, reason
-from starforge.domain.timeline import Entry, KubernetesSeen
+from starforge.domain.refused_pods import refused, unmounted
+from starforge.domain.stuck_pods import looping, stuck
 
-_WAITING: dict[str, tuple[ReasonCode, str, str]] = {
-    "ErrImagePull": (ReasonCode.IMAGE_PULL, "can't pull", "Check the image's name and that the nodes may pull it."),
-    "ImagePullBackOff": (ReasonCode.IMAGE_PULL, "can't pull", "Check the image's name and that the nodes may pull it."),
-    "ErrImageNeverPull": (ReasonCode.IMAGE_PULL, "does not find", "Load the image onto the nodes."),
-    "InvalidImageName": (ReasonCode.IMAGE_PULL, "can't read the name of", "Correct the image's name."),
-    "CreateContainerConfigError": (
-        ReasonCode.MISSING_REFERENCE,
-        "misses a Secret, ConfigMap or key for",
-        "Create what is missing, or correct the spec.",
-    ),
-}
-_VOLUME_EVENTS = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
+READY_S = 60.0
+"""KubeRay looks every 3 seconds whether all machines are ready, and asks Ray to start the command then."""
 
 
-def holds(pods: Sequence[PodView], events: Iterable[Entry], at: datetime, held: Reason | None = None) -> Reason:
-    """The one reason to show for a run that waits: the worst that any of its Pods has, else that it is starting.
+def holds(
+    job: Job, seen: RunSeen | None, known: Sequence[PodView], events: Sequence[EventSeen], at: datetime
+) -> Reason:
+    """The one reason to show for a run that waits: what ends it soonest, else the worst, else that it is starting.
 
-    `held` is what held it so far: Events are told once, so what they said counts until the Pod has come further.
+    `seen` is None if only Events are new; `known` are all Pods that were seen before, also those that are gone.
+    Events are told once, so what they said before, in `job.attempt.reason`, counts until its object has come further.
     """
-    found = [*_unscheduled(pods, at), *_containers(pods, at), *_volumes(events, at)]
-    if held and _still_mounts(held, pods):
-        found.append(held)
-    return found[0] if found else _starting(pods, at)
+    pods = seen.pods if seen else [pod for pod in known if pod.gone_at is None]
+    gone = seen.gone if seen else ()
+    found = [
+        *unplaced(job.spec, pods, at),
+        *refused(job, pods, events, seen.raycluster if seen else None, at),
+        *stuck([*pods, *gone], at),
+        *looping([*known, *gone, *pods], at),
+        *unmounted(job, pods, events, at),
+    ]
+    ending = [why for why in found if why.patience_s is not None]
+    if ending:
+        return min(ending, key=lambda why: why.patience_s or 0.0)
+    return found[0] if found else next(_idle_operator(job, pods, seen, at), None) or _starting(job, pods, at)
 
 
-def _still_mounts(held: Reason, pods: Sequence[PodView]) -> bool:
-    of = {evidence.object.uid for evidence in held.evidence if evidence.object}
-    waiting = {pod.uid for pod in pods if pod.phase is PodPhase.PENDING}
-    return held.code is ReasonCode.VOLUME and not of.isdisjoint(waiting)
-
-
-def _starting(pods: Sequence[PodView], at: datetime) -> Reason:
-    running = sum(pod.ready for pod in pods)
-    if not pods:
+def _starting(job: Job, pods: Sequence[PodView], at: datetime) -> Reason:
+    machines = [pod for pod in pods if pod.role is not PodRole.SUBMITTER]
+    ready, wanted = sum(pod.ready for pod in machines), max(job.spec.machines, len(machines))
+    if not machines:
         return reason(ReasonCode.STARTING, "The cluster has not made any Pod yet.", at)
-    return reason(ReasonCode.STARTING, f"{running} of {len(pods)} machines are ready; the others are starting.", at)
+    if ready == wanted:
+        return reason(ReasonCode.STARTING, f"All {wanted} machines are ready; the command is being started.", at)
+    return reason(ReasonCode.STARTING, f"{ready} of {wanted} machines are ready; the others are starting.", at)
 
 
-def _unscheduled(pods: Sequence[PodView], at: datetime) -> Iterator[Reason]:
-    stuck = [(pod, condition) for pod in pods for condition in pod.conditions if _says_unschedulable(condition)]
-    if not stuck:
+def _idle_operator(job: Job, pods: Sequence[PodView], seen: RunSeen | None, at: datetime) -> Iterator[Reason]:
+    """That KubeRay leaves a RayJob as it is for longer than it ever takes."""
+    view, launched = (seen or job.attempt).rayjob, job.attempt.launched_at
+    if view is None or launched is None or at - launched < timedelta(seconds=OPERATOR_ACTS_S):
         return
-    pools = sorted({pod.pool or "?" for pod, _ in stuck})
-    pod, condition = stuck[0]
-    gpus = f" with {pod.gpus} GPUs each" if pod.gpus else ""
-    message = (
-        f"{len(stuck)} machines of pool {', '.join(pools)}{gpus} find no node: {condition.message or 'no node fits'}"
-    )
-    advice = "Wait for room, or ask for a series and size that a node of this fleet has."
-    evidence = tuple(_condition_evidence(pod, condition, at) for pod, condition in stuck[:5])
-    yield reason(ReasonCode.UNSCHEDULABLE, message, at, advice=advice, evidence=evidence)
+    begun = view.deployment_status == "Initializing"
+    if view.deployment_status is None and view.job_status is None:
+        yield _absent(view, f"has not looked at it for more than {OPERATOR_ACTS_S:.0f} s", "no status", at)
+    elif begun and not pods:
+        yield _absent(view, f"has made no Pod of it for more than {OPERATOR_ACTS_S:.0f} s", "no Pods", at)
+    elif begun and _ready_for(job, pods, at) >= READY_S:
+        said = f"has not started its command though all machines are ready for more than {READY_S:.0f} s"
+        yield _absent(view, said, "all Pods are ready", at)
 
 
-def _says_unschedulable(condition: PodCondition) -> bool:
-    return condition.type == "PodScheduled" and condition.status is False and condition.reason == "Unschedulable"
+def _ready_for(job: Job, pods: Sequence[PodView], at: datetime) -> float:
+    """Seconds since all machines of a run are ready; 0 if they aren't."""
+    since = [
+        condition.changed_at
+        for pod in pods
+        for condition in pod.conditions
+        if condition.type == "Ready" and condition.status and condition.changed_at and pod.role is not PodRole.SUBMITTER
+    ]
+    return max(0.0, (at - max(since)).total_seconds()) if len(since) >= job.spec.machines else 0.0
 
 
-def _condition_evidence(pod: PodView, condition: PodCondition, at: datetime) -> Evidence:
-    path = f"status.conditions[{condition.type}]"
-    return Evidence(EvidenceSource.POD_CONDITION, (condition.message or "")[:2000], at, _ref(pod), path)
-
-
-def _ref(pod: PodView) -> ObjectRef:
-    return ObjectRef("Pod", pod.name, pod.namespace, pod.uid)
-
-
-def _containers(pods: Sequence[PodView], at: datetime) -> Iterator[Reason]:
-    for pod in pods:
-        for container in pod.containers:
-            if container.state is ContainerState.WAITING and container.waiting_reason in _WAITING:
-                yield _waiting(pod, container, at)
-            elif container.role is ContainerRole.INIT and _crashes(pod, container):
-                yield _init_crash(pod, container, at)
-
-
-def _waiting(pod: PodView, container: ContainerView, at: datetime) -> Reason:
-    code, verb, advice = _WAITING[container.waiting_reason or ""]
-    detail = container.waiting_message or container.waiting_reason or ""
-    message = f"Pod {pod.name} {verb} image {container.image}: {detail}"
-    return reason(code, message[:2000], at, advice=advice, evidence=(_container_evidence(pod, container, detail, at),))
-
-
-def _container_evidence(pod: PodView, container: ContainerView, text: str, at: datetime) -> Evidence:
-    path = f"status.containerStatuses[{container.name}].state"
-    return Evidence(EvidenceSource.CONTAINER_STATE, text[:2000], at, _ref(pod), path)
-
-
-def _crashes(pod: PodView, container: ContainerView) -> bool:
-    ended = container.termination or container.previous
-    return pod.phase in (PodPhase.PENDING, PodPhase.FAILED) and ended is not None and ended.exit_code != 0
-
-
-def _init_crash(pod: PodView, container: ContainerView, at: datetime) -> Reason:
-    ended = container.termination or container.previous
-    code = ended.exit_code if ended else None
-    message = f"Init container {container.name} of Pod {pod.name} ended with exit code {code}."
-    advice = f"Read its log: pod/{pod.name}/{container.name}."
-    return reason(
-        ReasonCode.INIT_CRASH, message, at, advice=advice, evidence=(_container_evidence(pod, container, message, at),)
-    )
-
-
-def _volumes(events: Iterable[Entry], at: datetime) -> Iterator[Reason]:
-    for entry in events:
-        if isinstance(entry.detail, KubernetesSeen) and entry.detail.reason in _VOLUME_EVENTS:
-            evidence = Evidence(EvidenceSource.KUBERNETES_EVENT, entry.message[:2000], at, entry.detail.object)
-            message = f"A volume of {entry.detail.object.name} can't be mounted: {entry.message}"
-            yield reason(ReasonCode.VOLUME, message[:2000], at, evidence=(evidence,))
+def _absent(view: RayJobView, what: str, found: str, at: datetime) -> Reason:
+    ref = ObjectRef("RayJob", view.name, view.namespace, view.uid)
+    evidence = (Evidence(EvidenceSource.RAYJOB_STATUS, found, at, ref, "status"),)
+    advice = "It goes on as soon as KubeRay's operator runs again; whoever runs the cluster can see to it."
+    message = f"KubeRay's operator does not act on RayJob {view.name}: it {what}."
+    return reason(ReasonCode.OPERATOR_ABSENT, message, at, advice=advice, evidence=evidence)

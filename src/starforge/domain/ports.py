@@ -11,6 +11,7 @@ from typing import Protocol
 
 from starforge.domain.capsule import InlineFile, PackedCapsule, PackedCode
 from starforge.domain.changes import CapsuleRecord, Changes, CodeRecord, Command, IdempotencyRecord, Lease, Upload
+from starforge.domain.health import Access, FleetProbe, HealthReading, ObserverHeard, ParkedCommand
 from starforge.domain.job import Attempt, Job, RunIdentity
 from starforge.domain.logs import LogLine, LogSource
 from starforge.domain.names import CommandId, Digest, JobId, RunKey
@@ -31,7 +32,7 @@ from starforge.domain.queries import (
 )
 from starforge.domain.rights import Caller
 from starforge.domain.spec import FleetDefaults, JobSpec
-from starforge.domain.teardown import RemainingObject
+from starforge.domain.teardown import Found, RemainingObject
 from starforge.domain.timeline import Entry
 from starforge.domain.tokens import Token, TokenId
 
@@ -68,8 +69,8 @@ class Store(TokenStore, Protocol):
     def commit(self, changes: Changes, *, at: datetime, lease: Lease | None = None) -> Sequence[FeedRow]:
         """Write `changes` and return the feed rows they got, in order.
 
-        StaleRevision if a job was changed by somebody else, if `lease` was superseded, or if an idempotency key exists;
-        nothing is written then.
+        StaleRevision if a job was changed by somebody else, if `lease` has run out or was superseded, or if an
+        idempotency key exists; nothing is written then.
         """
         ...
 
@@ -83,6 +84,22 @@ class Store(TokenStore, Protocol):
 
     def renew_observer(self, fleet: str, *, holder: str, at: datetime, lease_s: float) -> bool:
         """Take or keep the lease of a fleet's observer; False while another holder has it."""
+        ...
+
+    def note_heard(self, fleet: str, *, holder: str, heard: ObserverHeard) -> None:
+        """Note what the observer that has a fleet's lease has heard; nothing if `holder` does not have it."""
+        ...
+
+    def health(self, *, at: datetime) -> HealthReading:
+        """The newest reports, who observes each fleet, and the commands that are due at `at`."""
+        ...
+
+    def parked(self, *, limit: int) -> Sequence[ParkedCommand]:
+        """Commands that failed too often, newest first."""
+        ...
+
+    def pulse(self, name: str, *, at: datetime, pause_s: float) -> datetime:
+        """Note that something goes on; returns since when it has, with no pause longer than `pause_s`."""
         ...
 
     def job(self, job: JobId) -> Job | None: ...
@@ -189,6 +206,33 @@ class Store(TokenStore, Protocol):
         """Drop rows of the feed that are older; returns how many."""
         ...
 
+    def prune_commands(self, *, before: datetime) -> int:
+        """Forget commands that were done earlier; returns how many."""
+        ...
+
+    def unused_uploads(self, *, before: datetime, limit: int) -> Sequence[Upload]:
+        """Uploads that were asked for earlier and that no job is to be packaged from, oldest first.
+
+        Not those whose object somebody else announced since.
+        """
+        ...
+
+    def forget_upload(self, upload: Upload) -> bool:
+        """Forget an upload; False if it was asked for again meanwhile, and stays then."""
+        ...
+
+    def installation(self, *, new: str) -> str:
+        """Id of this installation: the same for all who share the database, `new` if it has none yet."""
+        ...
+
+    def strays(self, fleet: str) -> Mapping[RunKey, datetime]:
+        """Runs of a fleet that were noted as strays, and since when each has been noted every time."""
+        ...
+
+    def note_strays(self, fleet: str, runs: Sequence[RunKey], *, at: datetime) -> None:
+        """Note that these runs are strays at `at`, and that no others are."""
+        ...
+
 
 # --- the fleet --------------------------------------------------------------------------------------------------------
 
@@ -215,7 +259,7 @@ class LaunchOrder:
 
     `capsule` is the signed GET of the Capsule of that digest, whose zip has `transport_sha256`; `claim` is the signed
     conditional PUT of the attempt's claim, which the runner tries until `claim_until`. `nonce` authenticates the
-    runner's wire lines.
+    runner's wire lines. `installation` is what `Fleet.ours` finds the run by, where several share a fleet.
     """
 
     run: RunKey
@@ -227,6 +271,7 @@ class LaunchOrder:
     claim: Signed
     claim_until: datetime | None
     nonce: str
+    installation: str | None = None
 
 
 class StopAnswer(StrEnum):
@@ -272,8 +317,20 @@ class Fleet(Protocol):
         """What is still there of the run, asked right now; empty proves that nothing is left."""
         ...
 
+    def ours(self, installation: str) -> Sequence[Found]:
+        """Everything that is there right now of any run, but for what was launched by another installation."""
+        ...
+
     def look(self, run: RunKey) -> RunSeen:
         """The run as it is right now, for a decision that can't wait for the watch."""
+        ...
+
+    def health(self, asked: Access | None = None) -> FleetProbe:
+        """How it and its parts are, asked right now and within a few seconds; what can't be asked is UNKNOWN, and why.
+
+        `asked` is what our account was last asked and answered, which need not be asked again each time. Raises
+        nothing of Outside.
+        """
         ...
 
     def watch(self, resume: Callable[[RunKey, str], Resume], stop: threading.Event) -> Iterator[Seen]:
@@ -300,6 +357,10 @@ class ObjectStore(Protocol):
 
     def prepare(self) -> None:
         """Make the bucket or directory if it is missing; safe to repeat."""
+        ...
+
+    def check(self) -> None:
+        """Write a small object and read it back, each within some seconds; ObjectStoreUnavailable if that fails."""
         ...
 
     def put(self, key: str, source: Path | bytes, *, only_new: bool = False) -> bool:
@@ -377,7 +438,8 @@ class Publish(Protocol):
 class Ports:
     """Everything an action may use.
 
-    `scratch` gives a directory that is gone after its block, `random` 32 lower-case hexadecimal digits.
+    `scratch` gives a directory that is gone after its block, `random` 32 lower-case hexadecimal digits. `now` is the
+    same on every host. `lease` is that of the command that is being done: all its commits are made under it.
     """
 
     store: Store
@@ -389,6 +451,7 @@ class Ports:
     now: Callable[[], datetime]
     random: Callable[[], str]
     scratch: Callable[[], AbstractContextManager[Path]]
+    lease: Lease | None = None
 
 
 __all__ = [

@@ -1,13 +1,13 @@
 """What can be asked of the store: filters, orders, pages, and rows of the feed."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Generic, TypeVar
 
 from starforge.domain.changes import Aspect
-from starforge.domain.job import JobOutcome, JobState
+from starforge.domain.job import Job, JobOutcome, JobState
 from starforge.domain.names import Digest, JobId, RunKey
 from starforge.domain.reason import ReasonCode
 from starforge.domain.timeline import EventType, Severity
@@ -131,11 +131,17 @@ class FeedKind(StrEnum):
     JOB = "JOB"
     EVENT = "EVENT"
     LOG = "LOG"
+    HEALTH = "HEALTH"
 
 
 @dataclass(frozen=True)
 class FeedRow:
-    """One change. `subject` is a job's id, an entry's id, or a log's `<run> <source key>`; `revision` is the job's."""
+    """One change. `subject` is a job's id, an entry's id, a log's `<run> <source key>`, or what a report of health is
+    about; `revision` is the job's.
+
+    `now` gives the job at that revision, to those who are told of the row as it is written: the table does not hold it.
+    ValueError if another version of StarForge told it in a form that this one can't read.
+    """
 
     position: int
     at: datetime
@@ -145,6 +151,7 @@ class FeedRow:
     project: str | None
     revision: int = 0
     aspects: frozenset[Aspect] = frozenset()
+    now: Callable[[], Job] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
 """Why a job waits or ended: a code, a sentence, whose move it is, and what shows it."""
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
+
+TEXT_MAX = 2000
 
 
 class ReasonCode(StrEnum):
@@ -48,6 +50,7 @@ class EvidenceSource(StrEnum):
     POD_STATUS = "POD_STATUS"
     CONTAINER_STATE = "CONTAINER_STATE"
     RAYJOB_STATUS = "RAYJOB_STATUS"
+    RAYCLUSTER_CONDITION = "RAYCLUSTER_CONDITION"
     KUBERNETES_EVENT = "KUBERNETES_EVENT"
     API_RESPONSE = "API_RESPONSE"
     EXIT_CODE = "EXIT_CODE"
@@ -79,6 +82,8 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Reason:
+    """`patience_s` is how long a job that waits is held by it before it ends with it; None for until its clock."""
+
     code: ReasonCode
     message: str
     since: datetime
@@ -86,6 +91,12 @@ class Reason:
     whose: ReasonOwner = ReasonOwner.PLATFORM
     retryable: bool = False
     evidence: tuple[Evidence, ...] = ()
+    patience_s: float | None = None
+
+    @property
+    def final_at(self) -> datetime | None:
+        """When a job that it still holds ends with it."""
+        return None if self.patience_s is None else self.since + timedelta(seconds=self.patience_s)
 
 
 _OWNERS: dict[ReasonCode, tuple[ReasonOwner, bool]] = {
@@ -119,16 +130,28 @@ _OWNERS: dict[ReasonCode, tuple[ReasonOwner, bool]] = {
 
 
 def reason(
-    code: ReasonCode, message: str, at: datetime, *, advice: str | None = None, evidence: tuple[Evidence, ...] = ()
+    code: ReasonCode,
+    message: str,
+    at: datetime,
+    *,
+    advice: str | None = None,
+    evidence: tuple[Evidence, ...] = (),
+    patience_s: float | None = None,
 ) -> Reason:
-    """A reason whose owner and retryability follow from its code."""
+    """A reason whose owner and retryability follow from its code; `message` is cut to 2,000 characters."""
     whose, retryable = _OWNERS.get(code, (ReasonOwner.PLATFORM, False))
-    return Reason(code, message, at, advice, whose, retryable, evidence[:10])
+    return Reason(code, message[:TEXT_MAX], at, advice, whose, retryable, evidence[:10], patience_s)
 
 
 def keep_since(new: Reason, old: Reason | None) -> Reason:
-    """`old` if both tell the same, else `new`: a reason is as old as its story, and so is its evidence."""
-    return old if old is not None and same_story(new, old) else new
+    """`old` if both tell the same, else `new`: a reason is as old as its story, and so is its evidence.
+
+    One that ends a job in the end is as old as its code: another Pod with the same trouble buys no time.
+    """
+    if old is None or (not same_story(new, old) and (new.code is not old.code or new.patience_s is None)):
+        return new
+    same = same_story(new, old) and new.patience_s == old.patience_s
+    return old if same else replace(new, since=old.since)
 
 
 def same_story(one: Reason | None, other: Reason | None) -> bool:

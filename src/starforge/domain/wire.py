@@ -1,7 +1,6 @@
 """The wire between a job and the platform, read from a container's log.
 
-The runner copies everything that the user's command prints to the container's stdout as frames, one a line:
-`::starforge-out <unix time, 6 decimals> <.|+> <bytes>`; `+` says that the line goes on in the next frame. Lines that
+The runner copies everything that the user's command prints to the container's stdout as frames (framing.py). Lines that
 are no frames are the container's own. Within the user's lines, `::starforge:: {json}` is a message to the platform.
 """
 
@@ -15,10 +14,10 @@ from enum import StrEnum
 from math import isfinite
 from typing import cast
 
-from starforge.domain.logs import LINE_MAX_BYTES, LineMark
+from starforge.domain.framing import Frame, read_frame
+from starforge.domain.logs import LINE_MAX_BYTES, LineMark, cut_at
 from starforge.domain.observation import RawLine
 
-FRAME = re.compile(rb"::starforge-out (\d{1,10}\.\d{6}) ([.+]) ")
 WIRE_MARK = "::starforge:: "
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _RAY_PREFIX = re.compile(r"\((?:.{0,400} )?pid=\d+(?:, ip=[^()]*)?\) *")
@@ -84,26 +83,30 @@ class TextLine:
 
 
 @dataclass(frozen=True)
+class Missing:
+    """Output of the user that is not there: after so many of the `lines`, and how many bytes, None if nobody knows."""
+
+    after: int
+    bytes: int | None
+
+
+@dataclass(frozen=True)
 class Parsed:
     """What some raw lines hold, each kind in order: the user's lines, the container's own, messages to the platform."""
 
     lines: tuple[TextLine, ...] = ()
     container: tuple[TextLine, ...] = ()
     messages: tuple[Message, ...] = ()
+    missing: tuple[Missing, ...] = ()
 
 
 @dataclass
 class _Unfinished:
-    """A line of which some frames came; never more than LINE_MAX_BYTES of it is held."""
+    """A line of which some frames came; at most LINE_MAX_BYTES are held, `goes_on` says that others were told."""
 
-    at: datetime
+    at: datetime | None
     data: bytearray
-    cut: bool = False
-
-    def add(self, piece: bytes) -> None:
-        room = LINE_MAX_BYTES - len(self.data)
-        self.data += piece[:room]
-        self.cut = self.cut or len(piece) > room
+    goes_on: bool = False
 
 
 class FrameParser:
@@ -111,19 +114,18 @@ class FrameParser:
 
     def __init__(self, *, trusts: Trusts, carry: str | None = None) -> None:
         self._trusts = trusts
-        self._unfinished = _restored(carry) if carry else None
+        self._unfinished, self._next = _restored(carry) if carry else (None, None)
         self._lines: list[TextLine] = []
         self._container: list[TextLine] = []
         self._messages: list[Message] = []
+        self._missing: list[Missing] = []
 
     @property
     def carry(self) -> str | None:
-        """What is held of an unfinished line, or None; at most about 90 KiB."""
-        if self._unfinished is None:
+        """What is held of an unfinished line, and where the next frame starts, at most about 90 KiB; else None."""
+        if self._unfinished is None and self._next is None:
             return None
-        held = self._unfinished
-        data = base64.b64encode(held.data).decode()
-        return json.dumps({"at": held.at.timestamp(), "cut": held.cut, "data": data})
+        return json.dumps({"next": self._next, "line": self._unfinished and _stored(self._unfinished)})
 
     def feed(self, lines: Iterable[RawLine]) -> Parsed:
         """The next lines of the container's log, in order."""
@@ -134,7 +136,7 @@ class FrameParser:
     def feed_unframed(self, lines: Iterable[RawLine]) -> Parsed:
         """Lines of a log that holds the user's output as it is, such as Ray's own driver log."""
         for line in lines:
-            self._user_line(line.data[:LINE_MAX_BYTES], line.at, cut=len(line.data) > LINE_MAX_BYTES)
+            self._piece(line.at, line.data, ends=not line.goes_on)
         return self._taken()
 
     def end(self) -> Parsed:
@@ -143,30 +145,56 @@ class FrameParser:
         return self._taken()
 
     def _take(self, line: RawLine) -> None:
-        found = FRAME.search(line.data)
         # Output of the container that lacked a newline ends up before a frame, on the same line.
-        own = line.data[: found.start()] if found else line.data
-        if own or not found:
-            cut = len(own) > LINE_MAX_BYTES
-            self._container.append(text_line(own[:LINE_MAX_BYTES], line.at, cut=cut))
-        if found:
-            at = datetime.fromtimestamp(float(found[1]), UTC)
-            self._frame(at, ends=found[2] == b".", piece=line.data[found.end() :])
+        own, frame = read_frame(line.data)
+        if own or frame is None:
+            held = bytearray(own)
+            self._container += _cut(held, line.at)
+            self._container.append(text_line(bytes(held), line.at, cut=line.goes_on))
+        if frame is not None:
+            self._frame(frame)
 
-    def _frame(self, at: datetime, *, ends: bool, piece: bytes) -> None:
+    def _frame(self, frame: Frame) -> None:
+        known = self._known(frame)
+        if known is None:
+            return
+        if not frame.begins:
+            self._piece(frame.at, frame.piece[known:], ends=frame.ends)
+
+    def _known(self, frame: Frame) -> int | None:
+        """How many of its bytes were read before, None if all; notes what is missing before it."""
+        if frame.span is None:
+            return 0
+        start, end = frame.span
+        expected = start if self._next is None and frame.begins else self._next
+        if expected is not None and start < expected and end <= expected:
+            return None
+        self._next = end
+        if expected is None or expected < start:
+            self._finish()
+            self._missing.append(Missing(len(self._lines), None if expected is None else start - expected))
+            return 0
+        return expected - start
+
+    def _piece(self, at: datetime | None, piece: bytes, *, ends: bool) -> None:
         if self._unfinished is None:
             self._unfinished = _Unfinished(at, bytearray())
-        self._unfinished.add(piece)
+        held = self._unfinished
+        held.data += piece
+        told = _cut(held.data, held.at)
+        self._lines += told
+        held.goes_on = held.goes_on or bool(told)
         if ends:
             self._finish()
 
     def _finish(self) -> None:
         if self._unfinished is not None:
             held, self._unfinished = self._unfinished, None
-            self._user_line(bytes(held.data), held.at, cut=held.cut)
+            line = text_line(bytes(held.data), held.at)
+            # The rest of a line that was cut is no message, as its beginning is a line of the log.
+            self._lines.append(line) if held.goes_on else self._user_line(line)
 
-    def _user_line(self, data: bytes, at: datetime | None, *, cut: bool) -> None:
-        line = text_line(data, at, cut=cut)
+    def _user_line(self, line: TextLine) -> None:
         before, message = split_wire(line, trusts=self._trusts)
         if before is not None:
             self._lines.append(before)
@@ -174,16 +202,26 @@ class FrameParser:
             self._messages.append(message)
 
     def _taken(self) -> Parsed:
-        parsed = Parsed(tuple(self._lines), tuple(self._container), tuple(self._messages))
-        self._lines, self._container, self._messages = [], [], []
+        parsed = Parsed(tuple(self._lines), tuple(self._container), tuple(self._messages), tuple(self._missing))
+        self._lines, self._container, self._messages, self._missing = [], [], [], []
         return parsed
+
+
+def _cut(held: bytearray, at: datetime | None) -> list[TextLine]:
+    """Takes what is beyond one line's length off the front of `held`, as lines that are cut."""
+    told: list[TextLine] = []
+    start = 0
+    while len(held) - start > LINE_MAX_BYTES:
+        size = cut_at(held[start : start + LINE_MAX_BYTES])
+        told.append(text_line(bytes(held[start : start + size]), at, cut=True))
+        start += size
+    del held[:start]
+    return told
 
 
 def text_line(data: bytes, at: datetime | None, *, cut: bool = False) -> TextLine:
     """Bytes as text: what is not UTF-8, and NUL, which no database takes, becomes U+FFFD."""
     marks = [LineMark.CUT] if cut else []
-    if cut:
-        data = _without_half_character(data)
     text = data.decode(errors="replace").replace("\0", "\ufffd")
     if text.encode() != data:
         marks.append(LineMark.INVALID_UTF8)
@@ -280,16 +318,15 @@ def _time(value: object) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _without_half_character(data: bytes) -> bytes:
-    for back in range(1, min(4, len(data)) + 1):
-        lead = data[-back]
-        if lead & 0xC0 != 0x80:
-            length = 4 if lead >= 0xF0 else 3 if lead >= 0xE0 else 2 if lead >= 0xC0 else 1
-            return data[:-back] if length > back else data
-    return data
+def _stored(held: _Unfinished) -> dict[str, object]:
+    data = base64.b64encode(held.data).decode()
+    return {"at": held.at and held.at.timestamp(), "goes_on": held.goes_on, "data": data}
 
 
-def _restored(carry: str) -> _Unfinished:
+def _restored(carry: str) -> tuple[_Unfinished | None, int | None]:
     held = json.loads(carry)
-    data = bytearray(base64.b64decode(held["data"]))
-    return _Unfinished(datetime.fromtimestamp(held["at"], UTC), data, held["cut"])
+    line = held["line"]
+    if line is None:
+        return None, held["next"]
+    at = None if line["at"] is None else datetime.fromtimestamp(line["at"], UTC)
+    return _Unfinished(at, bytearray(base64.b64decode(line["data"])), line["goes_on"]), held["next"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from collections.abc import Callable
 from typing import Any
 
-from .frames import frames
+from .frames import frames, opening
 from .stream import Stream
 
 WIRE_MARK = "::starforge:: "
@@ -16,7 +17,10 @@ STDOUT = 1
 
 
 class Relay:
-    """Neither target may end the job: one that fails is left, and the other goes on."""
+    """Neither target may end the job: one that fails is left, and the other goes on.
+
+    Frames have their place in Ray's driver log, which Ray may have begun: what is lost of them is found there.
+    """
 
     def __init__(
         self, stream: Stream | None, *, nonce: str, stdout: int = STDOUT, clock: Callable[[], float] = time.time
@@ -26,6 +30,9 @@ class Relay:
         self._stdout: int | None = stdout
         self._clock = clock
         self._line_is_open = False
+        self._place = _written_before(stdout)
+        if stream is not None:
+            self._write_frame(opening(clock(), self._place), patient=True)
 
     def write(self, data: bytes, *, patient: bool = False) -> None:
         """Output of the command, byte for byte."""
@@ -33,8 +40,9 @@ class Relay:
             return
         self._line_is_open = not data.endswith(b"\n")
         self._write_stdout(data)
-        for frame in frames(data, self._clock()):
+        for frame in frames(data, self._clock(), self._place):
             self._write_frame(frame, patient=patient)
+        self._place += len(data)
 
     def say(self, message: str) -> None:
         """A line of the runner's own, for people."""
@@ -60,18 +68,15 @@ class Relay:
         if self._stream is None:
             return
         try:
-            if self._stream.lost_bytes and not self._tell_loss(self._stream, patient=patient):
-                self._stream.lost_bytes += len(frame)
-            else:
-                self._stream.write(frame, patient=patient)
+            self._stream.write(frame, patient=patient)
         except OSError:
             self._stream = None
 
-    def _tell_loss(self, stream: Stream, *, patient: bool) -> bool:
-        """Says what is missing, in one frame, as it must go whole or not at all; it ends the line that was open."""
-        lost = stream.lost_bytes
-        note = f"starforge: {lost} bytes of output are missing here, as nobody read the container's log\n"
-        (frame,) = frames(note.encode(), self._clock())
-        told = stream.write(frame, patient=patient)
-        stream.lost_bytes = 0 if told else lost
-        return told
+
+def _written_before(fd: int) -> int:
+    """Bytes in the file that a descriptor appends to; 0 if it is no file."""
+    try:
+        found = os.fstat(fd)
+    except OSError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0

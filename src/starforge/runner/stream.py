@@ -15,7 +15,6 @@ class Stream:
         self._fd = fd
         self._patience_s = patience_s
         self._stuck = False
-        self.lost_bytes = 0
 
     def write(self, frame: bytes, *, patient: bool = False) -> bool:
         """Whether it was written; OSError when it never can be."""
@@ -24,7 +23,6 @@ class Stream:
                 _write_all(self._fd, frame)
             except BlockingIOError:
                 if not self._wait(patient=patient):
-                    self.lost_bytes += len(frame)
                     self._stuck = True
                     return False
             else:

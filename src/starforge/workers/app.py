@@ -8,13 +8,18 @@ from celery import Celery
 from starforge.adapters.bus import celery_app
 from starforge.adapters.bus.celery_config import QUEUE, TASK_RUN
 from starforge.adapters.wiring import Parts
+from starforge.domain.signs import CHECK_EVERY_S
 from starforge.workers import tasks
 
 TICKS: dict[str, tuple[float, Callable[[Parts], object]]] = {
     "starforge.tick.commands": (1.0, tasks.send_due_commands),
     "starforge.tick.deadlines": (1.0, tasks.enforce_deadlines),
+    "starforge.tick.health": (CHECK_EVERY_S, tasks.check_health),
+    "starforge.tick.observer": (5.0, tasks.mind_observer),
     "starforge.tick.retention": (60.0, tasks.prune_feed),
     "starforge.tick.keys": (600.0, tasks.forget_keys),
+    "starforge.tick.sweep": (120.0, tasks.sweep),
+    "starforge.tick.prune": (3600.0, tasks.prune),
 }
 
 

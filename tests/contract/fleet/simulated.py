@@ -40,10 +40,10 @@ def simulated(folder: Path) -> Iterator[FleetUnderTest]:
     clock = SteppingClock(timedelta(seconds=0.25))
     fleet = SimulatedFleet(defaults=DEFAULTS, state=folder / "fleet.sqlite", clock=clock, poll_s=0)
     numbers = count(1)
-    yield FleetUnderTest(fleet, lambda code: _order(code, next(numbers)), life_s=60)
+    yield FleetUnderTest(fleet, lambda code: order_of(code, next(numbers)), life_s=60)
 
 
-def _order(code: Code, number: int) -> LaunchOrder:
+def order_of(code: Code, number: int) -> LaunchOrder:
     run = RunKey(job_id(f"{number:020}"), 1)
     pools = (PoolDraft("train", "h200", 2, 4), PoolDraft("eval", "b200", 1, 1))
     env = tuple(EnvVar(name, value) for name, value in _ENV[code].items())

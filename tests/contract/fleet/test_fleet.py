@@ -1,11 +1,16 @@
 """The contract of the Fleet port: what the rest of the platform relies on, whatever the fleet."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
+from starforge.domain.health import Access, HealthStatus
 from starforge.domain.observation import ENDED_PHASES, FleetHeard, LogSeen, RunPhase, RunSeen
 from starforge.domain.ports import LaunchOrder, StopAnswer
 from starforge.domain.wire import Started
 from tests.contract.fleet.plug import Code, FleetUnderTest, Reader, Watching, is_phase, undated
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def reader_of(order: LaunchOrder) -> Reader:
@@ -159,6 +164,26 @@ def test_delete_removes_everything_and_can_be_repeated(under_test: FleetUnderTes
     assert under_test.fleet.look(order.run).phase is RunPhase.ABSENT
 
 
+def test_ours_is_what_is_there_from_launch_to_the_last_that_goes(under_test: FleetUnderTest) -> None:
+    orders = [under_test.order(Code.RUNS_ON), under_test.order(Code.RUNS_ON)]
+    fleet = under_test.fleet
+    assert list(fleet.ours("forge-us")) == []
+    watching = Watching(under_test)
+    for order in orders:
+        fleet.launch(order)
+    there = fleet.ours("forge-us")
+    assert {one.run for one in there} == {order.run for order in orders}
+    assert not any(one.terminating for one in there)
+    assert all(watching.seen[0].at - timedelta(minutes=5) < one.created_at for one in there)
+    first, second = orders
+    fleet.delete(first.run)
+    assert all(one.terminating == (one.run == first.run) for one in fleet.ours("forge-us"))
+    watching.until("that nothing is left", lambda _: not fleet.remaining(first.run))
+    assert {one.run for one in fleet.ours("forge-us")} == {second.run}
+    remove(under_test, watching, second)
+    assert list(fleet.ours("forge-us")) == []
+
+
 def test_a_run_can_be_deleted_before_it_runs(under_test: FleetUnderTest) -> None:
     order = under_test.order(Code.RUNS_ON)
     under_test.fleet.launch(order)
@@ -206,6 +231,12 @@ def test_an_idle_fleet_is_heard_again_and_again(under_test: FleetUnderTest) -> N
     heard = [seen.at for seen in watching.seen if isinstance(seen, FleetHeard)]
     assert heard == sorted(heard)
     assert len(heard) == len(watching.seen)
+
+
+def test_a_fleet_that_works_says_so_and_asks_for_nothing_again(under_test: FleetUnderTest) -> None:
+    asked = Access(AT, ())
+    for probe in (under_test.fleet.health(), under_test.fleet.health(asked)):
+        assert [(one.status, one.message) for one in probe.findings] == [(HealthStatus.OK, None)]
 
 
 def test_a_watch_ends_when_it_is_told_to(under_test: FleetUnderTest) -> None:

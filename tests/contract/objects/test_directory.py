@@ -81,3 +81,9 @@ def test_a_root_that_is_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ObjectStoreUnavailable, match="can't be used"):
         DirectoryObjects(tmp_path / "file", "http://x").prepare()
+
+
+def test_a_check_says_that_nothing_can_be_kept(tmp_path: Path) -> None:
+    (tmp_path / "root").write_text("no directory")
+    with pytest.raises(ObjectStoreUnavailable):
+        DirectoryObjects(tmp_path / "root", "http://gateway").check()

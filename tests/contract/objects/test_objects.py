@@ -102,6 +102,11 @@ def test_what_was_deleted_is_gone_and_new_again(store: ObjectStore) -> None:
     assert store.put(KEY, b"y", only_new=True)
 
 
+def test_a_check_may_be_made_any_number_of_times_and_at_once(store: ObjectStore) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: store.check(), range(8))) == [None] * 8
+
+
 def test_preparing_again_loses_nothing(store: ObjectStore) -> None:
     store.put(KEY, b"x")
     store.prepare()

@@ -42,9 +42,9 @@ def test_a_bucket_in_another_region_is_made(moto: S3Server) -> None:
     [
         lambda store: store.prepare(), lambda store: store.size("a"), lambda store: store.read("a"),
         lambda store: store.put("a", b"x"), lambda store: store.put("a", b"x", only_new=True),
-        lambda store: store.delete("a"),
+        lambda store: store.delete("a"), lambda store: store.check(),
     ],
-    ids=["prepare", "size", "read", "put", "put new", "delete"],
+    ids=["prepare", "size", "read", "put", "put new", "delete", "check"],
 )  # fmt: skip
 def test_a_store_that_is_down_is_unavailable(ask: Callable[[S3Objects], object]) -> None:
     endpoint = f"http://127.0.0.1:{free_port()}"

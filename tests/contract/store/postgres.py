@@ -17,28 +17,37 @@ PROGRAMS = Path(str(_WHEEL.origin if _WHEEL else None)).parent / "pginstall"
 START_LIMIT_S = 60
 UNPRIVILEGED = "nobody"
 # Data is gone with the test, so nothing has to reach the disk.
-OPTIONS = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c listen_addresses='' -c max_connections=200"
+OPTIONS = "-c fsync=off -c full_page_writes=off -c listen_addresses='' -c max_connections=200"
 
 
 @contextmanager
 def running_postgres() -> Iterator[str]:
     """The URL of a server's database `postgres`; the server ends with the block."""
+    with postgres_server() as server:
+        yield server.url
+
+
+@contextmanager
+def postgres_server(*, durable: bool = False) -> Iterator["PostgresServer"]:
+    """A server that runs, and ends with the block; one that is `durable` has what was committed after a crash."""
     # Not pytest's own directory: Postgres refuses to run as root, and whoever it runs as must get here.
     root = Path(tempfile.mkdtemp(prefix="pg-"))
     try:
-        server = _Server(root)
+        server = PostgresServer(root, durable=durable)
+        server.make()
         server.start()
         try:
-            yield f"postgresql://postgres@/postgres?host={quote(str(root))}"
+            yield server
         finally:
             server.stop()
     finally:
         shutil.rmtree(root)
 
 
-class _Server:
-    def __init__(self, root: Path) -> None:
+class PostgresServer:
+    def __init__(self, root: Path, *, durable: bool) -> None:
         self._root, self._data = root, root / "data"
+        self._options = f"{OPTIONS} -c synchronous_commit={'on' if durable else 'off'} -k {root}"
         self._user = UNPRIVILEGED if os.geteuid() == 0 else None
         self._programs = PROGRAMS
         if self._user:
@@ -48,12 +57,20 @@ class _Server:
             if not self._may_run(PROGRAMS / "bin" / "initdb"):
                 self._programs = self._copied()
 
-    def start(self) -> None:
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@/postgres?host={quote(str(self._root))}"
+
+    def make(self) -> None:
+        """Make an empty database, once."""
         self._run("initdb", "--auth=trust", "--encoding=utf8", "--locale=C.UTF-8", "--username=postgres", "--no-sync")
-        options = f"{OPTIONS} -k {self._root}"
-        self._run("pg_ctl", "-w", "-t", str(START_LIMIT_S), "-l", str(self._root / "log"), "-o", options, "start")
+
+    def start(self) -> None:
+        log = str(self._root / "log")
+        self._run("pg_ctl", "-w", "-t", str(START_LIMIT_S), "-l", log, "-o", self._options, "start")
 
     def stop(self) -> None:
+        """End it as a crash would."""
         self._run("pg_ctl", "-w", "-m", "immediate", "stop")
 
     def _run(self, program: str, *arguments: str) -> None:

@@ -62,6 +62,14 @@ def test_a_lease_that_ran_out_passes_on_and_its_holder_is_fenced_off(asked: SqlS
         asked.commit(Changes(), at=after(63), lease=second)
 
 
+def test_a_lease_that_ran_out_is_over_even_if_nobody_else_has_it(asked: SqlStore) -> None:
+    lease = taken(asked, "c")
+    asked.commit(Changes(), at=after(59), lease=lease)
+    with pytest.raises(StaleRevision, match="lease"):
+        asked.commit(Changes(done=True), at=after(60), lease=lease)
+    assert asked.due(at=after(60), limit=9) == [C]
+
+
 def test_a_holder_may_commit_more_than_once_before_it_is_done(asked: SqlStore) -> None:
     lease = taken(asked, "c")
     asked.commit(Changes(), at=after(1), lease=lease)
@@ -158,6 +166,6 @@ def test_jobs_are_overdue_by_a_running_clock_or_an_ending(store: SqlStore) -> No
     assert store.overdue(at=after(29), limit=9) == []
     assert store.overdue(at=after(600), limit=9) == ["job-0002", "job-0001"]
     assert store.overdue(at=after(600), limit=1) == ["job-0002"]
-    later = grace(queued.attempt.clocks, ClockKind.QUEUE, after(900))
+    later = grace(queued.attempt.clocks, [ClockKind.QUEUE], after(900))
     save(store, queued.with_attempt(replace(queued.attempt, clocks=later)))
     assert store.overdue(at=after(899), limit=9) == ["job-0002"]

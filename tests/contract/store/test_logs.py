@@ -85,6 +85,16 @@ def test_a_closed_source_is_not_opened_again(store: SqlStore, source: LogSource)
     assert read(store, source, 1, 9) == lines_of(1, 2)
 
 
+def test_a_log_may_be_interrupted_and_go_on_until_it_is_closed(store: SqlStore, source: LogSource) -> None:
+    interrupted = replace(source, state=LogState.INTERRUPTED, problem="the node does not answer")
+    assert append(store, interrupted, lines_of(1, 2)).lines == 2
+    again = append(store, replace(source, lines=2), lines_of(3, 3))
+    assert store.log_sources([source.run]) == {source.run: [again]}
+    store.commit(Changes(logs=[LogWrite(replace(again, state=LogState.CLOSED))]), at=AT)
+    with pytest.raises(StaleRevision, match="closed"):
+        store.commit(Changes(logs=[LogWrite(replace(interrupted, lines=3))]), at=AT)
+
+
 def test_sources_of_several_runs(store: SqlStore, source: LogSource) -> None:
     append(store, source, ())
     second = append(store, replace(source, run=RunKey(source.run.job, 2)), ())

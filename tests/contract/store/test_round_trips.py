@@ -7,6 +7,7 @@ from itertools import count
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from starforge.adapters.bus.messages import decode, encode
 from starforge.adapters.store import SqlStore
 from starforge.domain.capsule import InlineFile
 from starforge.domain.changes import (
@@ -51,6 +52,21 @@ def test_a_job_with_any_spec_and_attempt(store: SqlStore, attempt: Attempt, spec
     save(store, job)
     assert store.job(job.id) == replace(job, revision=1)
     assert store.attempts([job.id]) == {job.id: [attempt]}
+
+
+@ANY
+@given(attempt=any_attempt(), spec=anything(JobSpec))
+def test_a_job_comes_with_its_row_as_the_table_gives_it(store: SqlStore, attempt: Attempt, spec: JobSpec) -> None:
+    unique = {label.key: label for label in spec.labels}
+    spec = replace(spec, labels=tuple(unique.values()), pools=spec.pools[:1])
+    job = replace(a_job(next(_numbers), a_spec()), spec=spec, attempt=attempt)
+    changes = Changes()
+    changes.job(job, Aspect.STATE)
+    (row,) = store.commit(changes, at=AT)
+    (heard,) = decode(encode([row]))
+    assert row.now is not None
+    assert heard.now is not None
+    assert row.now() == heard.now() == store.job(job.id)
 
 
 @ANY

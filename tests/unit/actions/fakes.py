@@ -27,6 +27,7 @@ from starforge.domain.errors import (
     ObjectStoreUnavailable,
     Problem,
 )
+from starforge.domain.health import Access, Finding, FleetProbe, HealthCheckKind, HealthStatus
 from starforge.domain.job import RunIdentity
 from starforge.domain.names import Digest, RunKey
 from starforge.domain.observation import RunPhase, RunSeen, Seen
@@ -34,10 +35,13 @@ from starforge.domain.ports import Audience, FleetKind, LaunchOrder, Resume, Sig
 from starforge.domain.queries import FeedRow
 from starforge.domain.reason import ObjectRef, Reason
 from starforge.domain.spec import Deadlines, FleetDefaults, JobSpec
-from starforge.domain.teardown import RemainingObject
+from starforge.domain.teardown import Found, RemainingObject
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DEFAULTS = FleetDefaults("home", "example/train:1", 1, "2Gi", "1Gi", Deadlines(600, 1800, 0), 30)
+
+
+WELL = FleetProbe((Finding(HealthCheckKind.KUBERNETES_API, seconds=0.1), Finding(HealthCheckKind.OPERATOR)), "v1.34.4")
 
 
 class Crash(BaseException):
@@ -109,14 +113,20 @@ class FakeFleet:
     launches: list[LaunchOrder] = field(default_factory=list)
     stops: list[tuple[RunKey, int]] = field(default_factory=list)
     deletes: list[RunKey] = field(default_factory=list)
+    created: dict[RunKey, datetime] = field(default_factory=dict)
+    held: dict[RunKey, RemainingObject] = field(default_factory=dict)
     lasts: int = 0
     answer: StopAnswer = StopAnswer.ASKED
     down: str | None = None
     refuses: Reason | None = None
+    refuses_removal: Reason | None = None
+    refuses_looks: Reason | None = None
+    refuses_list: Reason | None = None
     broken: bool = False
     looks: dict[RunKey, RunSeen] = field(default_factory=dict)
     during_launch: Callable[[], object] | None = None
     given: FleetDefaults = DEFAULTS
+    probe: FleetProbe = WELL
     name: str = "home"
     kind: FleetKind = FleetKind.SIMULATED
 
@@ -132,6 +142,7 @@ class FakeFleet:
         if self.refuses:
             raise FleetRefused(self.refuses)
         self.orders.setdefault(order.run, order)
+        self.created.setdefault(order.run, self.clock())
         if self.during_launch:
             self.during_launch()
         self.faults.step("launched")
@@ -145,8 +156,10 @@ class FakeFleet:
 
     def delete(self, run: RunKey) -> None:
         self._asked("delete")
+        if self.refuses_removal:
+            raise FleetRefused(self.refuses_removal)
         self.deletes.append(run)
-        if self.lasts == 0:
+        if self.lasts == 0 and run not in self.held:
             self.orders.pop(run, None)
         self.faults.step("deleted")
 
@@ -155,12 +168,33 @@ class FakeFleet:
         if self.lasts:
             self.lasts -= 1
             return [RemainingObject(ObjectRef("Pod", "head", "training", "head-uid"), finalizers=("a/b",))]
-        assert run not in self.orders or run not in self.deletes
-        return [RemainingObject(ObjectRef("RayJob", self.orders[run].name))] if run in self.orders else []
+        return [self._rayjob(run)] if run in self.orders else []
+
+    def ours(self, installation: str) -> Sequence[Found]:
+        self._asked("ours")
+        if self.refuses_list:
+            raise FleetRefused(self.refuses_list)
+        return [
+            Found(run, self._rayjob(run), self.created.get(run, START), claimed=order.installation is not None)
+            for run, order in self.orders.items()
+            if order.installation in (installation, None)
+        ]
+
+    def _rayjob(self, run: RunKey) -> RemainingObject:
+        return self.held.get(run) or RemainingObject(ObjectRef("RayJob", self.orders[run].name, "training"))
 
     def look(self, run: RunKey) -> RunSeen:
         self._asked("look")
+        if self.refuses_looks:
+            raise FleetRefused(self.refuses_looks)
         return self.looks.get(run) or RunSeen(run, RunPhase.WAITING, self.clock())
+
+    def health(self, asked: Access | None = None) -> FleetProbe:
+        if self.broken:
+            raise RuntimeError("defect in health")
+        if self.down:
+            return FleetProbe((Finding(HealthCheckKind.KUBERNETES_API, HealthStatus.DOWN, self.down),), access=asked)
+        return self.probe
 
     def watch(self, resume: Callable[[RunKey, str], Resume], stop: threading.Event) -> Iterator[Seen]:
         raise AssertionError("no action watches")
@@ -182,6 +216,9 @@ class FakeObjects:
     longest_signature_s: float = 7 * 86400.0
 
     def prepare(self) -> None: ...
+
+    def check(self) -> None:
+        self._asked("check")
 
     def put(self, key: str, source: Path | bytes, *, only_new: bool = False) -> bool:
         self._asked("put")

@@ -3,22 +3,26 @@
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from starforge.domain.actions.archive import DRIVER_PATIENCE, archive, manifest_key, source_key
 from starforge.domain.actions.launch import claim_key
 from starforge.domain.changes import Changes, LogWrite, NewCommand
 from starforge.domain.job import JobState, LogArchive
-from starforge.domain.logs import DRIVER, LogKind, LogLine, LogSource, LogState
+from starforge.domain.logs import DRIVER, LINE_MAX_BYTES, LogKind, LogLine, LogSource, LogState
 from starforge.domain.names import CommandId, JobId
 from starforge.domain.observation import RawLine, RunPhase
+from starforge.domain.queries import LogRange
 from starforge.domain.reason import ReasonCode
 from starforge.domain.teardown import TeardownState
 from starforge.domain.timeline import CommandKind, EventType
 from tests.unit.actions.fakes import Crash
-from tests.unit.actions.world import HEAD_LOG, World, head
+from tests.unit.actions.world import HEAD_LOG, World, head, pod
 
 
 def manifest(world: World, job: JobId) -> dict[str, Any]:
@@ -119,6 +123,98 @@ def test_a_command_that_was_stopped_before_its_claim_has_no_log_to_miss(world: W
     assert world.job(job).ended
     assert world.source(job) is None
     assert kept(world, job).reason is None
+
+
+def test_a_log_whose_node_is_lost_is_truncated_and_says_where(world: World) -> None:
+    job = world.running()
+    kept_of = world.lines(job, source="pod/worker/main")
+    world.observer.observe([replace(kept_of, lines=(RawLine(b"one"),)), replace(kept_of, problem="no route to host")])
+    found = world.source(job, "pod/worker/main")
+    assert found is not None
+    assert found.state is LogState.INTERRUPTED
+    world.say(job, "hello", world.exit(job, 0))
+    world.see(job, RunPhase.SUCCEEDED, head())
+    world.work()
+    (row,) = [row for row in manifest(world, job)["logs"] if row["source"] == "pod/worker/main"]
+    assert (row["state"], row["lines"]) == ("TRUNCATED", 1)
+    assert row["gaps"] == [
+        {"after": 1, "lines": None, "message": "The log could not be read to its end: no route to host."}
+    ]
+    why = kept(world, job).reason
+    assert why is not None
+    assert (why.code, "pod/worker/main" in why.message) == (ReasonCode.NODE_LOST, True)
+
+
+def test_a_log_that_was_left_open_though_its_pod_is_gone_is_awaited_and_then_truncated(world: World) -> None:
+    job = world.running()
+    kept_of = world.lines(job, source="pod/worker/main")
+    world.observer.observe([replace(kept_of, lines=(RawLine(b"one"),), pod="worker")])
+    world.see(job, RunPhase.RUNNING, head(), pod("worker"))
+    world.see(job, RunPhase.RUNNING, head())
+    world.say(job, "hello", world.exit(job, 0))
+    world.see(job, RunPhase.SUCCEEDED, head())
+    world.work()
+    assert world.job(job).attempt.logs_archived_at is None
+    world.settle(DRIVER_PATIENCE.total_seconds() + 2)
+    (row,) = [row for row in manifest(world, job)["logs"] if row["source"] == "pod/worker/main"]
+    assert (row["state"], row["gaps"][0]["after"]) == ("TRUNCATED", 1)
+    assert row["gaps"][0]["message"] == "The Pod was gone before its log was read to its end."
+
+
+def test_a_long_line_is_stored_in_one_piece(world: World) -> None:
+    job = world.running()
+    long = "é" * LINE_MAX_BYTES + "x"
+    world.say(job, long, "next", world.exit(job, 0))
+    world.see(job, RunPhase.SUCCEEDED, head())
+    world.work()
+    content = world.objects.objects[source_key(world.run(job), DRIVER)]
+    assert content == f"{long}\nnext\n".encode()
+    assert [len(line.text) for line in world.log(job)] == [LINE_MAX_BYTES // 2] * 2 + [1, 4]
+    (row,) = [row for row in manifest(world, job)["logs"] if row["source"] == DRIVER]
+    assert (row["lines"], row["bytes"], row["sha256"]) == (4, len(content), hashlib.sha256(content).hexdigest())
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.data())
+def test_a_reader_meets_no_seam_while_the_log_is_being_stored(
+    new_world: Callable[[], World], data: st.DataObject
+) -> None:
+    """Any range, read at any step of a worker that stores the log or dies of it, is what it was."""
+    world = new_world()
+    job = world.running()
+    texts = [f"line {number}" for number in range(1, data.draw(st.integers(1, 60)) + 1)]
+    size = data.draw(st.integers(1, 20))
+    for start in range(0, len(texts), size):
+        world.say(job, *texts[start : start + size])
+    world.say(job, world.exit(job, 0))
+    world.see(job, RunPhase.SUCCEEDED, head())
+    run = world.run(job)
+
+    def read_some() -> None:
+        first = data.draw(st.integers(1, len(texts)))
+        last = data.draw(st.integers(first, len(texts)))
+        found = world.sql.log_lines(LogRange(run, DRIVER, first, last))
+        assert [(line.number, line.text) for line in found] == [
+            (number, texts[number - 1]) for number in range(first, last + 1)
+        ]
+
+    (command,) = world.due()
+    for at in data.draw(st.lists(st.integers(1, 22), max_size=3)):
+        if command not in world.due():
+            break
+        lease = world.take(command)
+        world.faults.count, world.faults.at = 0, at
+        try:
+            archive(world.ports, lease)
+            break
+        except Crash:
+            world.clock.forward(200)
+        finally:
+            world.faults.at = None
+            read_some()
+    world.settle(10)
+    read_some()
+    assert world.job(job).ended
 
 
 def test_what_is_held_of_the_last_line_is_stored(world: World) -> None:

@@ -1,20 +1,20 @@
 """Cancelling in every state, twice, racing with the end, and what a grace means."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import timedelta
 
 import pytest
 
-from starforge.domain.actions.cancel import CancelStatus, Wish, cancel, end_now
-from starforge.domain.errors import NotFound, WrongState
+from starforge.domain.actions.cancel import NOBODY, CancelStatus, Wish, cancel, end_now
+from starforge.domain.actions.enforce_deadlines import enforce_deadlines
+from starforge.domain.actions.hear import hear
+from starforge.domain.errors import FleetRefused, NotFound, WrongState
 from starforge.domain.job import JobOutcome, JobState
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.observation import RunPhase
 from starforge.domain.ports import StopAnswer
-from starforge.domain.reason import ReasonCode
-from starforge.domain.timeline import ActionRequested, EventType
-from tests.unit.actions.fakes import Crash
+from starforge.domain.reason import ReasonCode, reason
+from starforge.domain.timeline import ActionRequested, CommandFailed, EventType, Severity
 from tests.unit.actions.world import ANN, World, head
 
 
@@ -98,23 +98,82 @@ def test_the_specs_own_grace_counts_when_none_is_given(world: World) -> None:
     assert ending.grace_until == world.clock.now + timedelta(seconds=30)
 
 
-def test_with_nobody_to_ask_it_ends_now(world: World) -> None:
+def test_with_nobody_to_ask_it_ends_now_and_says_so(world: World) -> None:
     job = world.running()
     world.fleet.answer = StopAnswer.NOBODY_TO_ASK
     cancel(world.ports, job, Wish(ANN, grace_s=3600))
     world.work()
     assert world.job(job).attempt.outcome is JobOutcome.CANCELED
+    assert [entry.severity for entry in world.entries(job) if entry.message == NOBODY] == [Severity.WARNING]
+    world.settle(30)
+    assert world.job(job).state is JobState.CANCELED
+    assert world.fleet.orders == {}
 
 
-def test_a_fleet_that_is_away_does_not_lengthen_the_grace(world: World) -> None:
+def test_a_fleet_that_lets_nobody_ask_is_no_reason_to_wait(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = world.running()
+    why = reason(ReasonCode.PERMISSION, "Nobody may ask.", world.clock.now)
+
+    def refuses(run: RunKey, *, grace_s: int) -> StopAnswer:
+        raise FleetRefused(why)
+
+    monkeypatch.setattr(world.fleet, "stop", refuses)
+    cancel(world.ports, job, Wish(ANN, grace_s=3600))
+    world.settle(30)
+    assert world.job(job).state is JobState.CANCELED
+    assert any("Nobody may ask." in entry.message for entry in world.entries(job))
+
+
+def test_a_fleet_that_is_away_is_waited_for_and_the_grace_begins_then(world: World) -> None:
+    job = world.running()
+    hear(world.ports, "The API server does not answer.", tell=True)
+    world.fleet.down = "The API server does not answer."
+    assert cancel(world.ports, job, Wish(ANN, grace_s=5))[0] is CancelStatus.REQUESTED
+    world.settle(300)
+    held = world.job(job)
+    assert (held.state, held.attempt.outcome) == (JobState.RUNNING, None)
+    assert held.attempt.stale_problem == "The API server does not answer."
+    (failed,) = [entry for entry in world.entries(job) if isinstance(entry.detail, CommandFailed)]
+    assert failed.message == "CANCEL is tried again: The API server does not answer."
+    assert cancel(world.ports, job, Wish(ANN, grace_s=5))[0] is CancelStatus.ALREADY_REQUESTED
+    world.fleet.down = None
+    hear(world.ports, None, tell=True)
+    world.settle(31)
+    assert world.fleet.stops == [(world.run(job), 5)]
+    world.settle(30)
+    after = world.job(job)
+    assert after.state is JobState.CANCELED
+    assert after.attempt.cancellation is not None
+    assert after.attempt.cancellation.grace_until is not None
+    assert after.attempt.cancellation.grace_until > world.clock.now - timedelta(seconds=62)
+    assert world.fleet.orders == {}
+
+
+def test_a_run_that_ends_while_its_fleet_is_away_has_ended_as_canceled(world: World) -> None:
     job = world.running()
     world.fleet.down = "away"
     cancel(world.ports, job, Wish(ANN, grace_s=5))
-    world.settle(10)
-    assert world.job(job).attempt.outcome is JobOutcome.CANCELED
-    assert world.job(job).state is JobState.FINISHING
+    world.settle(100)
     world.fleet.down = None
-    world.settle(60)
+    world.say(job, "bye", world.exit(job, 0))
+    world.see(job, RunPhase.SUCCEEDED, head())
+    world.settle(40)
+    after = world.job(job)
+    assert (after.state, after.attempt.exit_code) == (JobState.CANCELED, 0)
+    assert [line.text for line in world.log(job)] == ["bye"]
+    assert world.fleet.stops == []
+
+
+def test_workers_that_are_away_cost_no_grace(world: World) -> None:
+    job = world.running()
+    cancel(world.ports, job, Wish(ANN, grace_s=30))
+    world.clock.forward(600)
+    enforce_deadlines(world.ports)
+    assert world.job(job).state is JobState.RUNNING
+    world.settle(29)
+    assert world.fleet.stops == [(world.run(job), 30)]
+    assert world.job(job).state is JobState.RUNNING
+    world.settle(30)
     assert world.job(job).state is JobState.CANCELED
 
 
@@ -187,26 +246,6 @@ def test_ending_what_has_no_ending_changes_nothing(world: World) -> None:
     job = world.running()
     end_now(world.ports, RunKey(job, 1))
     assert world.job(job).state is JobState.RUNNING
-
-
-@pytest.mark.parametrize("answer", StopAnswer)
-def test_a_worker_that_dies_anywhere_while_it_stops_changes_nothing(
-    new_world: Callable[[], World], answer: StopAnswer
-) -> None:
-    for at in range(1, 9):
-        world = new_world()
-        job = world.running()
-        world.fleet.answer = answer
-        cancel(world.ports, job, Wish(ANN))
-        world.say(job, world.exit(job, 143))
-        world.faults.count, world.faults.at = 0, at
-        with suppress(Crash):
-            world.settle(34)
-        world.clock.forward(200)
-        world.settle(4)
-        assert world.job(job).state is JobState.CANCELED
-        assert world.states(job).count(JobState.CANCELED) == 1
-        assert world.fleet.orders == {}
 
 
 def test_its_events_are_in_order(world: World) -> None:

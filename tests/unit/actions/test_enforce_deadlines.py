@@ -2,16 +2,18 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from starforge.domain.actions.cancel import Wish, cancel
-from starforge.domain.actions.enforce_deadlines import LATE, OUTAGE_GRACE, enforce, enforce_deadlines
+from starforge.domain.actions.enforce_deadlines import enforce, enforce_deadlines
 from starforge.domain.actions.hear import hear
-from starforge.domain.deadlines import Clock, ClockKind, ClockState
+from starforge.domain.deadlines import AWAY, OUTAGE_GRACE, Clock, ClockKind, ClockState
 from starforge.domain.job import JobOutcome, JobState
 from starforge.domain.names import JobId
 from starforge.domain.observation import PodCondition, PodPhase, RunPhase
 from starforge.domain.reason import EvidenceSource, ReasonCode
 from starforge.domain.timeline import ClockChanged
-from tests.unit.actions.fakes import Crash
+from tests.unit.actions.fakes import START, Crash
 from tests.unit.actions.world import ANN, World, head, pod, with_limits
 
 
@@ -25,16 +27,33 @@ def code_of(world: World, job: JobId) -> ReasonCode | None:
 
 
 def test_a_job_that_waits_too_long_for_its_launch_ends(world: World) -> None:
-    world.fleet.down = "away"
     job = world.submit(with_limits(queue=60))
-    world.settle(59)
-    assert world.job(job).state is JobState.LAUNCHING
-    world.settle(3)
+    world.packer.broken = True  # so that it is tried again and again
+    enforce_deadlines(world.ports)
+    world.clock.forward(AWAY.total_seconds())
+    enforce_deadlines(world.ports)
+    world.clock.forward(29)
+    enforce_deadlines(world.ports)
+    assert world.job(job).attempt.outcome is None
+    world.clock.forward(2)
+    enforce_deadlines(world.ports)
     assert code_of(world, job) is ReasonCode.QUEUE_DEADLINE
     assert clock_of(world, job, ClockKind.QUEUE).state is ClockState.EXPIRED
-    world.fleet.down = None
-    world.settle(40)
+    world.settle(5)
     assert world.job(job).state is JobState.FAILED
+
+
+@pytest.mark.parametrize("down", ["fleet", "objects"])
+def test_what_we_need_for_the_launch_being_away_ends_no_job(world: World, down: str) -> None:
+    world.fleet.down = "away" if down == "fleet" else None
+    world.objects.down = down == "objects"
+    job = world.submit(with_limits(queue=60))
+    world.settle(200)
+    assert world.job(job).attempt.outcome is None
+    assert clock_of(world, job, ClockKind.QUEUE).state is ClockState.GRACE
+    world.fleet.down, world.objects.down = None, False
+    world.settle(31)
+    assert world.job(job).state is JobState.PENDING
 
 
 def test_a_run_that_does_not_start_in_time_ends_and_says_what_held_it(world: World) -> None:
@@ -58,7 +77,7 @@ def test_a_command_that_runs_too_long_is_asked_to_end_first(world: World) -> Non
     world.settle(62)
     assert world.job(job).state is JobState.RUNNING
     ((run, grace_s),) = world.fleet.stops
-    assert (run, grace_s) == (world.run(job), 29)  # a second after the clock ran out
+    assert (run, grace_s) == (world.run(job), 30)
     world.say(job, world.exit(job, 143))
     world.see(job, RunPhase.FAILED, head(), message="exit code 143")
     world.settle(5)
@@ -115,12 +134,61 @@ def test_a_grace_that_is_over_ends_the_job(world: World) -> None:
 
 def test_after_an_outage_of_ours_there_is_a_grace(world: World) -> None:
     job = world.pending(with_limits(pre_running=60))
-    world.clock.forward(60 + LATE.total_seconds() + 1)
+    enforce_deadlines(world.ports)
+    world.clock.forward(60 + AWAY.total_seconds())
     enforce_deadlines(world.ports)
     assert world.job(job).state is JobState.PENDING
     assert clock_of(world, job, ClockKind.PRE_RUNNING).due_at == world.clock.now + OUTAGE_GRACE
     world.settle(OUTAGE_GRACE.total_seconds() + 2)
     assert code_of(world, job) is ReasonCode.PRERUNNING_DEADLINE
+
+
+def test_so_there_is_after_one_that_was_over_before_the_clock_was(world: World) -> None:
+    job = world.pending(with_limits(pre_running=60))
+    enforce_deadlines(world.ports)
+    world.clock.forward(50)
+    back = world.clock.now
+    world.settle(OUTAGE_GRACE.total_seconds())
+    assert world.job(job).state is JobState.PENDING
+    assert clock_of(world, job, ClockKind.PRE_RUNNING).due_at == back + OUTAGE_GRACE
+    world.settle(2)
+    assert code_of(world, job) is ReasonCode.PRERUNNING_DEADLINE
+
+
+def test_a_fleet_that_was_away_gives_a_grace_once_it_is_heard_again(world: World) -> None:
+    job = world.pending(with_limits(pre_running=60))
+    hear(world.ports, "away", tell=True)
+    world.settle(59)
+    hear(world.ports, None, tell=True)
+    world.settle(OUTAGE_GRACE.total_seconds())
+    assert world.job(job).state is JobState.PENDING
+    world.settle(2)
+    assert code_of(world, job) is ReasonCode.PRERUNNING_DEADLINE
+
+
+def test_a_fleet_that_was_away_for_a_moment_gives_none(world: World) -> None:
+    job = world.pending(with_limits(pre_running=60))
+    enforce_deadlines(world.ports)
+    hear(world.ports, "away", tell=True)
+    world.settle(AWAY.total_seconds() - 1)
+    hear(world.ports, None, tell=True)
+    world.settle(33)
+    assert code_of(world, job) is ReasonCode.PRERUNNING_DEADLINE
+
+
+def test_the_end_of_a_grace_waits_for_a_fleet_that_is_away(world: World) -> None:
+    """What was asked to stop may have done so long ago: nobody knows, and nothing can be removed."""
+    job = world.running(with_limits(active=60))
+    world.fleet.looks[world.run(job)] = world.picture(job, RunPhase.RUNNING, head())
+    world.settle(65)
+    assert len(world.fleet.stops) == 1
+    world.fleet.down = "away"
+    world.settle(100)
+    assert world.job(job).state is JobState.RUNNING
+    world.fleet.down = None
+    world.settle(OUTAGE_GRACE.total_seconds() + 31)
+    assert world.job(job).state is JobState.FAILED
+    assert world.fleet.orders == {}
 
 
 def test_a_run_that_started_while_nobody_watched_is_not_ended_for_not_starting(world: World) -> None:
@@ -151,10 +219,20 @@ def test_a_cancel_is_not_overtaken_by_a_clock(world: World) -> None:
 def test_twice_is_once(world: World) -> None:
     job = world.pending(with_limits(pre_running=60))
     world.clock.forward(61)
-    enforce(world.ports, job)
+    enforce(world.ports, job, since=START)
     revision = world.job(job).revision
-    enforce(world.ports, job)
+    enforce(world.ports, job, since=START)
     assert world.job(job).revision == revision
+    assert world.states(job).count(JobState.FINISHING) == 1
+
+
+def test_two_beats_at_once_are_one(world: World) -> None:
+    job = world.pending(with_limits(pre_running=60))
+    world.settle(60)
+    world.store.interfere = [lambda: enforce_deadlines(world.ports)]
+    enforce_deadlines(world.ports)
+    world.settle(5)
+    assert world.job(job).state is JobState.FAILED
     assert world.states(job).count(JobState.FINISHING) == 1
 
 
@@ -162,7 +240,7 @@ def test_a_run_that_starts_in_the_middle_is_not_ended(world: World) -> None:
     job = world.pending(with_limits(pre_running=60))
     world.clock.forward(61)
     world.store.interfere = [lambda: world.see(job, RunPhase.RUNNING, head())]
-    enforce(world.ports, job)
+    enforce(world.ports, job, since=START)
     assert world.job(job).state is JobState.RUNNING
     assert world.job(job).attempt.outcome is None
 
@@ -171,7 +249,7 @@ def test_a_tick_that_dies_is_done_by_the_next(new_world: Callable[[], World]) ->
     for at in range(1, 5):
         world = new_world()
         job = world.pending(with_limits(pre_running=60))
-        world.clock.forward(61)
+        world.settle(60)
         world.faults.count, world.faults.at = 0, at
         try:
             enforce_deadlines(world.ports)

@@ -1,5 +1,7 @@
 """An outage of the fleet is shown on what is live, and decides nothing."""
 
+from datetime import datetime, timedelta
+
 import pytest
 
 from starforge.domain.actions import hear as hearing
@@ -12,6 +14,11 @@ from tests.unit.actions.fakes import START
 from tests.unit.actions.world import World, head
 
 PROBLEM = "The API server does not answer."
+
+
+def told(world: World) -> list[tuple[str, datetime]]:
+    page = world.sql.entry_page(EventFilter(fleets=("home",)), Window(100))
+    return [(entry.message, entry.first_at) for _, entry in page.rows if entry.type is EventType.FLEET_CHANGED]
 
 
 def test_what_was_launched_is_stale_until_the_fleet_is_heard(world: World) -> None:
@@ -75,4 +82,36 @@ def test_a_job_that_ends_in_the_middle_is_left_alone(world: World) -> None:
     world.store.interfere = [ends]
     hear(world.ports, PROBLEM, tell=False)
     assert world.job(job).state is JobState.SUCCEEDED
+    assert world.job(job).attempt.stale_since is None
+
+
+def test_an_outage_is_told_once_however_often_it_is_noted(world: World) -> None:
+    job = world.running()
+    since = world.clock()
+    for _ in range(3):
+        world.clock.forward(5)
+        hear(world.ports, PROBLEM, tell=True, since=since)
+    assert world.job(job).attempt.stale_since == since
+    assert told(world) == [(f"Fleet home can't be asked: {PROBLEM}", since)]
+
+
+def test_what_was_stale_is_told_to_be_heard_again(world: World) -> None:
+    hear(world.ports, None, tell=False)
+    world.running()
+    hear(world.ports, PROBLEM, tell=False)
+    hear(world.ports, None, tell=False)
+    assert [message for message, _ in told(world)] == ["Fleet home can be asked again."]
+
+
+def test_what_was_launched_after_the_outage_began_is_stale_since_then(world: World) -> None:
+    since = world.clock()
+    world.clock.forward(5)
+    job = world.running()
+    hear(world.ports, PROBLEM, tell=False, since=since)
+    assert world.job(job).attempt.stale_since == since + timedelta(seconds=5)
+
+
+def test_it_stops_when_it_is_not_so_any_more(world: World) -> None:
+    job = world.running()
+    hear(world.ports, PROBLEM, tell=False, still=lambda: False)
     assert world.job(job).attempt.stale_since is None

@@ -9,6 +9,7 @@ from starforge.domain.actions.launch import claim_key, nonce_hash
 from starforge.domain.actions.perform import LEASE_S
 from starforge.domain.capsule import capsule_key
 from starforge.domain.deadlines import ClockKind, ClockState
+from starforge.domain.errors import FleetUnavailable
 from starforge.domain.job import JobOutcome, JobState
 from starforge.domain.names import run_name
 from starforge.domain.observation import RunPhase
@@ -78,6 +79,22 @@ def test_a_fleet_that_refuses_for_good_ends_the_job_with_its_reason(world: World
     assert world.job(job).state is JobState.FAILED
     assert len(world.fleet.launches) == 1
     assert world.fleet.deletes == [world.run(job)]
+
+
+def test_a_launch_that_a_quota_holds_waits_with_that_reason_and_goes_on(world: World) -> None:
+    full = reason(ReasonCode.QUOTA, "quota gpus of the namespace is used up", START)
+
+    def refuse() -> None:
+        raise FleetUnavailable("The Kubernetes API answered 403.", reason=full)
+
+    job = world.submit()
+    world.fleet.during_launch = refuse
+    world.work()
+    assert (world.job(job).state, world.job(job).attempt.reason) == (JobState.LAUNCHING, full)
+    world.fleet.during_launch = None
+    world.clock.forward(60)
+    world.work()
+    assert world.job(job).state is JobState.PENDING
 
 
 @pytest.mark.parametrize("refuses", [True, False])

@@ -5,10 +5,12 @@ from contextlib import suppress
 
 from starforge.domain.actions.teardown import was_launched
 from starforge.domain.job import JobState
+from starforge.domain.names import JobId
 from starforge.domain.observation import PodPhase, RunPhase
-from starforge.domain.teardown import TeardownState
+from starforge.domain.reason import ObjectRef, ReasonCode, reason
+from starforge.domain.teardown import RemainingObject, Teardown, TeardownState
 from starforge.domain.timeline import EventType, TeardownChanged
-from tests.unit.actions.fakes import Crash
+from tests.unit.actions.fakes import START, Crash
 from tests.unit.actions.world import World, head, pod
 
 
@@ -34,11 +36,11 @@ def test_it_waits_until_nothing_is_left(world: World) -> None:
 
 def test_looking_again_is_no_failure(world: World) -> None:
     job = world.finishing()
-    world.fleet.lasts = 40
-    world.settle(60)
+    world.fleet.lasts = 25
+    world.settle(45)
     assert world.job(job).state is JobState.FINISHING
     assert EventType.COMMAND_FAILED not in {entry.type for entry in world.entries(job)}
-    world.settle(30)
+    world.settle(10)
     assert world.job(job).state is JobState.SUCCEEDED
 
 
@@ -72,6 +74,70 @@ def test_a_job_that_was_never_launched_has_nothing_to_remove(world: World) -> No
     assert world.fleet.deletes == []
 
 
+def removal(world: World, job: JobId) -> Teardown:
+    found = world.job(job).attempt.teardown
+    assert found is not None
+    return found
+
+
+def told(world: World, job: JobId) -> list[TeardownState]:
+    """What the timeline tells of the removal, in order."""
+    details = [entry.detail for entry in world.entries(job)]
+    return [detail.teardown.state for detail in details if isinstance(detail, TeardownChanged)]
+
+
+def test_a_finalizer_that_hangs_is_named_once_and_tried_less_and_less_often(world: World) -> None:
+    job = world.finishing()
+    held = ObjectRef("RayJob", "digits", "training", "uid")
+    world.fleet.held[world.run(job)] = RemainingObject(held, START, ("ray.io/rayjob-finalizer",))
+    world.settle(59)
+    assert removal(world, job).state is TeardownState.DELETING
+    world.settle(5)
+    blocked = removal(world, job)
+    assert blocked.state is TeardownState.BLOCKED
+    assert blocked.reason is not None
+    assert (blocked.reason.code, blocked.reason.evidence[0].object) == (ReasonCode.TEARDOWN_BLOCKED, held)
+    assert "RayJob digits in namespace training is held by finalizer ray.io/rayjob-finalizer" in blocked.reason.message
+    assert "operator" in (blocked.reason.advice or "")
+    before = len(world.fleet.deletes)
+    world.settle(600)
+    first, second = len(world.fleet.deletes) - before, len(world.fleet.deletes)
+    world.settle(600)
+    assert first > len(world.fleet.deletes) - second >= 600 // 60 - 1
+    assert removal(world, job).reason == blocked.reason
+    del world.fleet.held[world.run(job)]
+    world.settle(61)
+    assert world.job(job).state is JobState.SUCCEEDED
+    assert removal(world, job).reason is None
+    states = [TeardownState.AWAITING_ARCHIVE, TeardownState.DELETING, TeardownState.BLOCKED, TeardownState.RELEASED]
+    assert told(world, job) == states
+
+
+def test_the_minute_begins_with_the_removal_not_with_the_end_of_the_command(world: World) -> None:
+    job = world.finishing()
+    world.fleet.down = "away"
+    world.settle(300)
+    world.fleet.down, world.fleet.lasts = None, 5
+    world.settle(40)
+    assert TeardownState.BLOCKED not in told(world, job)
+
+
+def test_a_refusal_is_told_and_tried_again_for_ever(world: World) -> None:
+    job = world.finishing()
+    no = reason(ReasonCode.PERMISSION, "StarForge may not delete RayJobs.", START, advice="Give it the right.")
+    world.fleet.refuses_removal = no
+    world.settle(3)
+    blocked = removal(world, job)
+    assert blocked.state is TeardownState.BLOCKED
+    assert blocked.reason is not None
+    assert (blocked.reason.code, blocked.reason.advice) == (ReasonCode.TEARDOWN_BLOCKED, "Give it the right.")
+    assert no.message in blocked.reason.message
+    assert EventType.COMMAND_FAILED not in {entry.type for entry in world.entries(job)}
+    world.fleet.refuses_removal = None
+    world.settle(5)
+    assert world.job(job).state is JobState.SUCCEEDED
+
+
 def test_an_outage_keeps_the_job_until_it_can_be_proven(world: World) -> None:
     job = world.finishing()
     world.fleet.down = "away"
@@ -99,6 +165,4 @@ def test_a_worker_that_dies_anywhere_ends_it_once(new_world: Callable[[], World]
         world.clock.forward(200)
         world.settle(3)
         assert world.job(job).state is JobState.SUCCEEDED
-        details = [entry.detail for entry in world.entries(job)]
-        told = [detail.teardown.state for detail in details if isinstance(detail, TeardownChanged)]
-        assert told == [TeardownState.AWAITING_ARCHIVE, TeardownState.DELETING, TeardownState.RELEASED]
+        assert told(world, job) == [TeardownState.AWAITING_ARCHIVE, TeardownState.DELETING, TeardownState.RELEASED]

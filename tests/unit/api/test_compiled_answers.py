@@ -41,7 +41,10 @@ from tests.operations import operations, our_schema
 COMPILED, PLAIN = make_schema(), make_schema()
 PLAIN.execution_context_class = StrawberryGraphQLCoreExecutionContext
 CALLER = Caller(ME, Role.ADMIN)
-QUERIES = [one for one in operations(our_schema()) if one.document and one.kind == "query"]
+# Health is what a gateway thinks of itself from moment to moment: tests/unit/api/test_health_desk.py asks for it.
+QUERIES = [
+    one for one in operations(our_schema()) if one.document and one.kind == "query" and "  health {" not in one.document
+]
 EVERY = list(HealthCheck)
 JOBS = 4
 

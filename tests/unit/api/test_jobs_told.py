@@ -229,6 +229,34 @@ def test_a_job_that_is_told_as_removed_looks_like_it() -> None:
     assert (change.kind, change.job.name, change.job.revision) == ("REMOVED", "out", 2)
 
 
+def test_jobs_that_came_with_their_rows_are_not_read() -> None:
+    async def run() -> tuple[Sequence[JobChange], int]:
+        store = Jobs()
+        store.change("a", matches=True)
+        store.change("b", matches=True)
+        a, b = store.jobs[JobId("job-a")], store.jobs[JobId("job-b")]
+        rows = [replace(store.feed[0], now=lambda: a), replace(store.feed[1], now=lambda: b)]
+        jobs = _Jobs(context_of(store), JobFilter(), Source(live=True), resumed=False)
+        return changes_of(await jobs.tell(rows)), store.statements
+
+    changes, statements = asyncio.run(run())
+    assert [(change.job_id, change.job.revision) for change in changes if change.job] == [("job-a", 1), ("job-b", 1)]
+    assert statements == 0
+
+
+def test_a_job_that_came_in_a_form_nobody_can_read_is_read_from_the_table() -> None:
+    def unreadable() -> Job:
+        raise ValueError("of another version")
+
+    async def run() -> Sequence[JobChange]:
+        store = Jobs()
+        store.change("a", matches=True)
+        jobs = _Jobs(context_of(store), JobFilter(), Source(live=True), resumed=False)
+        return changes_of(await jobs.tell([replace(store.feed[0], now=unreadable)]))
+
+    assert [change.job_id for change in asyncio.run(run())] == ["job-a"]
+
+
 def test_a_job_whose_record_is_gone_is_removed() -> None:
     async def run() -> JobChange:
         store = Jobs()

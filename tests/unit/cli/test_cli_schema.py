@@ -32,7 +32,7 @@ def test_every_document_is_valid_and_within_the_gateways_limits(name: str) -> No
 def test_all_documents_are_checked() -> None:
     assert set(ALL) == {
         "PREPARE_CODE", "SUBMIT_JOB", "CANCEL_JOB", "JOBS", "JOB", "LOGS", "FOLLOW_JOB", "FOLLOW_LOGS",
-        "RETRY_JOB", "CANCEL_JOBS", "SUBMIT_JOBS", "FIND_SUBMISSIONS", "BATCH_JOBS", "FOLLOW_BATCH",
+        "RETRY_JOB", "CANCEL_JOBS", "SUBMIT_JOBS", "FIND_SUBMISSIONS", "BATCH_JOBS", "FOLLOW_BATCH", "HEALTH",
     }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from starforge.cli.screens.live import LiveScreen
 from starforge.cli.screens.plain import PlainScreen
+from starforge.cli.views.job import job_page
 from starforge.cli.views.panel import job_panel
 from tests.unit.cli.api_answers import a_job, a_line, change
 
@@ -75,6 +76,14 @@ def test_log_lines_keep_their_colours_but_can_not_move_the_cursor() -> None:
     assert "evil\\x1b[2J" in text
 
 
+def test_a_line_that_is_cut_is_printed_in_one_piece() -> None:
+    out = io.StringIO()
+    with PlainScreen(out) as screen:
+        screen.lines([a_line(1, "long ") | {"marks": ["CUT"]}])
+        screen.lines([a_line(2, "line"), a_line(3, "next")])
+    assert out.getvalue() == "long line\nnext\n"
+
+
 def test_plain_lines_say_each_thing_once() -> None:
     out = io.StringIO()
     with PlainScreen(out) as screen:
@@ -87,3 +96,13 @@ def test_plain_lines_say_each_thing_once() -> None:
         "[starforge] digits job-1: SUCCEEDED",
         "  as it [is]\x1b[0m",
     ]
+
+
+def test_a_removal_that_is_blocked_says_what_holds_it_and_what_to_do() -> None:
+    reason = {"message": "RayJob digits is held by finalizer a/b.", "advice": "kubectl patch rayjob digits"}
+    left = [{"object": {"kind": "RayJob", "name": "digits"}}]
+    out = io.StringIO()
+    teardown = {"state": "BLOCKED", "reason": reason, "remaining": left}
+    Console(file=out, width=120).print(job_page(a_job(state="FINISHING", teardown=teardown), NOW))
+    for words in ("blocked: RayJob digits", reason["message"], reason["advice"]):
+        assert words in out.getvalue()

@@ -31,6 +31,25 @@ def rayjob(
     return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": {}, "status": status}
 
 
+def raycluster(*, run: RunKey = RUN, version: int = 1, failure: str | None = None) -> KubeObject:
+    """`failure` is what it says of Pods that can't be made."""
+    metadata = {
+        "name": "try-0123456789-abcde",
+        "namespace": "ns",
+        "uid": "cluster-uid",
+        "creationTimestamp": CREATED,
+        "resourceVersion": str(version),
+        "labels": run_labels(run),
+    }
+    told = {"lastTransitionTime": CREATED, "observedGeneration": 1}
+    conditions = [{"type": "HeadPodReady", "status": "False", "reason": "HeadPodNotFound", "message": "", **told}]
+    if failure:
+        reason = "FailedCreateHeadPod"
+        conditions.append({"type": "ReplicaFailure", "status": "True", "reason": reason, "message": failure, **told})
+    status = {"conditions": conditions, "lastUpdateTime": f"{version}"}
+    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": {}, "status": status}
+
+
 def pod(
     uid: str, *, run: RunKey = RUN, node_type: str = "worker", created: str = CREATED, state: str = "running",
     version: int = 1, first: int = 0, pool: str = "train",

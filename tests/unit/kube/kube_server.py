@@ -45,11 +45,12 @@ def changes(*pairs: tuple[str, Any], then: str = "end") -> Answer:
 
 @dataclass
 class Server:
-    """`answer` decides by method, path and query; `asked` is what was asked, in order."""
+    """`answer` decides by method, path and query; `asked` is what was asked, in order, `shown` with which tokens."""
 
     answer: Callable[[str, str, Query], Answer]
     asked: list[tuple[str, str, Query]] = field(default_factory=list)
     bodies: list[Any] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
     closing: threading.Event = field(default_factory=threading.Event)
     url: str = ""
 
@@ -69,6 +70,7 @@ def serving(answer: Callable[[str, str, Query], Answer]) -> Iterator[Server]:
             query = {name: texts[0] for name, texts in parse_qs(parts.query).items()}
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             server.bodies.append(json.loads(body) if body else None)
+            server.shown.append(self.headers.get("Authorization", "").removeprefix("Bearer "))
             server.asked.append((self.command, parts.path, query))
             _send(self, server.answer(self.command, parts.path, query), server.closing)
 

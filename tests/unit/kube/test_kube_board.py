@@ -7,7 +7,7 @@ from starforge.adapters.kube.watch.timers import Timers
 from starforge.adapters.kube.watch.uids import Uids
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.observation import RunPhase, RunSeen
-from tests.unit.kube.kube_objects import event, pod, rayjob
+from tests.unit.kube.kube_objects import event, pod, raycluster, rayjob
 from tests.unit.kube.kube_orders import AT, RUN
 
 
@@ -75,6 +75,37 @@ def test_a_pod_keeps_its_machine_when_another_is_replaced() -> None:
     it.changed(Changed(Kind.POD, pod("b", first=1), deleted=True))
     (seen,) = told(it)
     assert {each.uid: each.machine for each in seen.pods} == {"a": 0, "c": 2}
+
+
+def test_a_raycluster_is_told_of_when_it_says_something_new_about_what_fails() -> None:
+    it = filled()
+    it.changed(Changed(Kind.RAYCLUSTER, raycluster()))
+    (seen,) = told(it)
+    assert seen.raycluster is not None
+    assert seen.raycluster.failure is None
+    it.changed(Changed(Kind.RAYCLUSTER, raycluster(version=2)))
+    assert told(it) == []
+    it.changed(Changed(Kind.RAYCLUSTER, raycluster(version=3, failure="no")))
+    (seen,) = told(it)
+    assert seen.raycluster is not None
+    assert seen.raycluster.failure is not None
+    assert seen.raycluster.failure.message == "no"
+    it.changed(Changed(Kind.RAYCLUSTER, raycluster(version=4)))
+    assert [each.raycluster and each.raycluster.failure for each in told(it)] == [None]
+
+
+def test_a_pod_that_went_is_told_once_as_it_was_last() -> None:
+    it = filled()
+    evicted = pod("b", first=1, version=2)
+    evicted["status"] = {"phase": "Failed", "reason": "Evicted"}
+    it.changed(Changed(Kind.POD, evicted, deleted=True))
+    (seen,) = told(it)
+    assert [(each.uid, each.reason, each.machine) for each in seen.gone] == [("b", "Evicted", 1)]
+    assert [each.uid for each in seen.pods] == ["a"]
+    it.changed(Changed(Kind.RAYJOB, rayjob(version=2)))
+    assert [each.gone for each in told(it)] == [()]
+    it.listed(Listed(Kind.POD, []))
+    assert [[each.uid for each in seen.gone] for seen in told(it)] == [["a"]]
 
 
 def test_objects_of_others_are_ignored() -> None:

@@ -31,6 +31,14 @@ def answered(
         (answered(403, "cannot create resource"), ReasonCode.PERMISSION),
         (answered(403, WEBHOOK), ReasonCode.ADMISSION_DENIED),
         (answered(400, WEBHOOK), ReasonCode.ADMISSION_DENIED),
+        (
+            answered(422, "ValidatingAdmissionPolicy 'x' with binding 'y' denied request: no", reason="Invalid"),
+            ReasonCode.ADMISSION_DENIED,
+        ),
+        (
+            answered(403, 'rayjobs.ray.io is forbidden: User "system:serviceaccount:sf:sf" cannot create resource'),
+            ReasonCode.PERMISSION,
+        ),
         (answered(400), ReasonCode.INVALID_SPEC),
         (answered(422, reason="Invalid"), ReasonCode.INVALID_SPEC),
         (answered(413), ReasonCode.INVALID_SPEC),
@@ -64,6 +72,32 @@ def test_what_may_pass_is_asked_again(error: Exception) -> None:
     unavailable = classified(error, doing="start x", at=AT)
     assert isinstance(unavailable, FleetUnavailable)
     assert "start x" in unavailable.message
+
+
+SILENT = 'Internal error occurred: failed calling webhook "w.x": failed to call webhook: context deadline exceeded'
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (answered(403, QUOTA), ReasonCode.QUOTA, "quota gpus of the namespace is used up"),
+        (answered(500, SILENT), ReasonCode.API_UNAVAILABLE, "admission webhook w.x does not answer"),
+    ],
+)
+def test_what_holds_a_launch_that_is_asked_for_again(error: Exception, code: ReasonCode, said: str) -> None:
+    unavailable = classified(error, doing="start x", at=AT)
+    assert isinstance(unavailable, FleetUnavailable)
+    assert unavailable.reason is not None
+    assert (unavailable.reason.code, unavailable.reason.patience_s) == (code, None)
+    assert said in unavailable.reason.message
+    assert unavailable.reason.evidence
+
+
+def test_an_outage_is_no_more_than_that() -> None:
+    for error in (answered(503, SILENT), answered(500, "etcdserver: request timed out"), ConnectionResetError("reset")):
+        unavailable = classified(error, doing="start x", at=AT)
+        assert isinstance(unavailable, FleetUnavailable)
+        assert unavailable.reason is None
 
 
 def test_the_server_says_when_to_come_back() -> None:

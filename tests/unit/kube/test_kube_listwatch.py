@@ -1,13 +1,18 @@
 """The list and watch of one kind, against a server that is as unpleasant as a real one."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 
 import pytest
 
+from starforge.adapters.kube.client import ANSWER_S, KubeApi
+from starforge.adapters.kube.settings import KubeConfig
+from starforge.adapters.kube.watch import listwatch
 from starforge.adapters.kube.watch.backoff import Backoff
-from starforge.adapters.kube.watch.listwatch import ListWatch, Source
+from starforge.adapters.kube.watch.listwatch import QUICK_S, RELIST_S, ListWatch, Source
 from starforge.adapters.kube.watch.messages import Changed, Heard, Inbox, Kind, Listed, Message
 from starforge.adapters.kube.watch.streams import Streams
 from tests.unit.kube.kube_objects import pod
@@ -19,8 +24,9 @@ STAY = changes(then="stay")
 
 @contextmanager
 def watching(
-    lists: list[Answer], watches: list[Answer], source: Source
-) -> Iterator[tuple[Server, Callable[[], Message]]]:
+    lists: list[Answer], watches: list[Answer], source: Source, *, clock: Callable[[], float] = time.monotonic,
+    answer_s: float = ANSWER_S,
+) -> Iterator[tuple[Server, Callable[[], Message]]]:  # fmt: skip
     """A running watch over a server that gives these answers in turn, and what the watch tells next."""
 
     def answer(_method: str, _path: str, query: Query) -> Answer:
@@ -31,7 +37,9 @@ def watching(
         streams = Streams()
         inbox = Inbox(streams.halted)
         quick = Backoff(first_s=0.01, longest_s=0.02)
-        thread = threading.Thread(target=ListWatch(server.api(), source, inbox, streams, backoff=quick).run)
+        api = KubeApi(KubeConfig(namespace="ns", api_server=server.url, token="secret"), answer_s=answer_s)
+        watch = ListWatch(api, source, inbox, streams, backoff=quick, clock=clock)
+        thread = threading.Thread(target=watch.run)
         thread.start()
         try:
             yield server, lambda: inbox.queue.get(timeout=10)
@@ -98,6 +106,62 @@ def test_lists_again_where_a_watch_can_not_go_on(trouble: Answer) -> None:
         assert [each.problem for each in found if isinstance(each, Heard) and each.problem] == []
 
 
+def test_a_list_that_grows_too_old_between_its_pages_is_asked_for_in_one() -> None:
+    lists = [listed(pod("a"), more="page2"), status(410, "Expired"), listed(pod("b"), pod("c"), version="30")]
+    with watching(lists, [STAY], PODS) as (server, told):
+        first = told()
+        assert isinstance(first, Listed)
+        assert [each["metadata"]["uid"] for each in first.objects] == ["b", "c"]
+        assert told() == Heard(Kind.POD)
+        assert [("limit" in query, query.get("continue")) for _, _, query in server.asked[:3]] == [
+            (True, None),
+            (True, "page2"),
+            (False, None),
+        ]
+        assert versions(server) == ["30"]
+
+
+def test_what_is_not_told_whole_is_told_page_by_page() -> None:
+    with watching([listed(pod("a"), more="page2"), listed(pod("b"))], [STAY], EVENTS) as (_, told):
+        pages = [told(), told()]
+        uids = [[each["metadata"]["uid"] for each in page.objects] for page in pages if isinstance(page, Listed)]
+        assert uids == [["a"], ["b"]]
+        assert told() == Heard(Kind.EVENT)
+
+
+def test_lists_again_every_ten_minutes_however_well_the_watch_goes() -> None:
+    clock = count(0.0, RELIST_S / 3).__next__
+    lists = [listed(pod("a")), listed(pod("c"), version="20")]
+    with watching(lists, [changes(("ADDED", pod("b", version=11))), STAY], PODS, clock=clock) as (server, told):
+        kinds = [type(told()) for _ in range(3)]
+        assert kinds == [Listed, Heard, Changed]
+        again = told()
+        assert isinstance(again, Listed)
+        assert [each["metadata"]["uid"] for each in again.objects] == ["c"]
+        assert told() == Heard(Kind.POD)
+        assert versions(server) == ["10", "20"]
+
+
+def test_a_stream_that_says_nothing_is_given_up_and_all_is_listed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listwatch, "QUIET_S", 0.2)
+    with watching([listed(pod("a")), listed(version="20")], [STAY], PODS) as (server, told):
+        assert isinstance(told(), Listed)
+        assert told() == Heard(Kind.POD)
+        again = told()
+        assert isinstance(again, Listed)
+        assert again.objects == []
+        assert told() == Heard(Kind.POD)
+        assert versions(server)[:2] == ["10", "20"]
+
+
+def test_an_answer_that_does_not_come_is_given_up() -> None:
+    with watching([Answer(then="stay"), listed()], [STAY], PODS, answer_s=0.2) as (_, told):
+        wrong = told()
+        assert isinstance(wrong, Heard)
+        assert "can't be reached" in (wrong.problem or "")
+        assert isinstance(told(), Listed)
+
+
 def test_events_are_listed_again_each_time() -> None:
     watches = [changes(("ADDED", pod("a", version=12))), STAY]
     with watching([listed(version="10"), listed(version="20")], watches, EVENTS) as (server, told):
@@ -129,6 +193,37 @@ def test_comes_back_when_the_server_says() -> None:
     with watching([status(429, Retry_After="1"), listed()], [STAY], PODS) as (server, told):
         assert isinstance(told(), Heard)
         assert len(server.asked) == 1
+
+
+def rounds(count_: int, answers: Callable[[Query], Answer], clock: Callable[[], float]) -> list[float]:
+    """How long it waits after each of so many tries; without jitter."""
+    with serving(lambda _method, _path, query: answers(query)) as server:
+        streams = Streams()
+        backoff = Backoff(first_s=1, longest_s=30, jitter=lambda: 0.0)
+        watch = ListWatch(server.api(), PODS, Inbox(streams.halted), streams, backoff=backoff, clock=clock)
+        return [watch._round() for _ in range(count_)]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "waits"),
+    [
+        pytest.param(status(503), [0.5, 1, 2, 4], id="503"),
+        pytest.param(status(429), [0.5, 1, 2, 4], id="429"),
+        pytest.param(status(429, Retry_After="3"), [3, 3, 3, 4], id="429 that says when"),
+        pytest.param(status(503, Retry_After="60"), [60, 60], id="503 that says when"),
+        pytest.param(status(410), [0.5, 1, 2], id="410 for ever"),
+    ],
+)
+def test_what_fails_is_asked_again_later_and_later(trouble: Answer, waits: list[float]) -> None:
+    assert rounds(len(waits), lambda _: trouble, time.monotonic) == waits
+
+
+def test_a_watch_that_went_well_for_a_while_is_taken_up_again_at_once() -> None:
+    """Cut by a proxy every few minutes, it would be blind for half a minute each time otherwise."""
+    cut = changes(("ADDED", pod("a", version=11)), then="cut")
+    long, short = count(0.0, QUICK_S).__next__, count(0.0, QUICK_S / 10).__next__
+    assert rounds(4, lambda query: cut if "watch" in query else listed(), long) == [0.5] * 4
+    assert rounds(4, lambda query: cut if "watch" in query else listed(), short) == [0.5, 1, 2, 4]
 
 
 def test_waits_longer_each_time_but_never_in_step() -> None:

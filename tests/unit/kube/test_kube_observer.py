@@ -2,13 +2,22 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from itertools import islice
+from math import ceil
 
 import pytest
 
+from starforge.adapters.kube.client import PAGE, KubeApi
+from starforge.adapters.kube.labels import KubeObject
+from starforge.adapters.kube.paths import Paths
 from starforge.adapters.kube.settings import KubeConfig
-from starforge.adapters.kube.watch.observer import Observer
+from starforge.adapters.kube.watch import observer
+from starforge.adapters.kube.watch.observer import Observer, sources
+from starforge.domain.names import JobId, RunKey
 from starforge.domain.observation import EventSeen, FleetHeard, LogSeen, RunPhase, RunSeen, Seen
 from starforge.domain.ports import Resume
+from starforge.domain.settled import same_picture
+from tests.unit.kube.kube_cluster import Cluster, served
 from tests.unit.kube.kube_objects import event, pod, rayjob
 from tests.unit.kube.kube_orders import AT, RUN
 from tests.unit.kube.kube_server import Answer, Query, Server, changes, listed, serving, status
@@ -94,3 +103,99 @@ def test_leaving_the_watch_ends_its_threads() -> None:
         with pytest.raises(StopIteration):
             next(told)
         assert [each.name for each in threading.enumerate() if each.name.startswith(("watch", "log "))] == []
+
+
+# --- against a server with a memory -----------------------------------------------------------------------------------
+
+PATHS = Paths("ns")
+WAITING = "waiting"  # so that no log is followed
+
+
+def filled(runs: int) -> Cluster:
+    """So many runs of a RayJob and two Pods each."""
+    cluster = Cluster()
+    for number in range(runs):
+        run = RunKey(JobId(f"job-{number:020}"), 1)
+        cluster.put(PATHS.rayjobs, named(rayjob(run=run, uid=f"rayjob-{number}"), f"try-{number:04}"))
+        for uid in (f"{number}-head", f"{number}-worker"):
+            cluster.put(PATHS.pods, pod(uid, run=run, node_type=uid.rpartition("-")[2], state=WAITING))
+    return cluster
+
+
+def named(found: KubeObject, name: str) -> KubeObject:
+    found["metadata"]["name"] = name
+    return found
+
+
+def watch_of(url: str, stop: threading.Event) -> Iterator[Seen]:
+    config = KubeConfig(namespace="ns", api_server=url)
+    return Observer(KubeApi(config), "ns", lambda _run, _source: Resume(None), lambda: AT).observe(stop)
+
+
+def runs_in(told: Iterator[Seen], count: int) -> list[RunSeen]:
+    """The next pictures, so many of them."""
+    return list(islice((each for each in told if isinstance(each, RunSeen)), count))
+
+
+def well(told: Iterator[Seen]) -> None:
+    first(told, [], lambda each: isinstance(each, FleetHeard) and each.problem is None)
+
+
+@pytest.mark.parametrize("runs", [1, 300])
+def test_what_is_asked_of_the_server_does_not_grow_with_the_jobs(runs: int) -> None:
+    cluster, stop = filled(runs), threading.Event()
+    with served(cluster) as url:
+        told = watch_of(url, stop)
+        assert len(runs_in(told, runs)) == runs
+        for _ in range(3):
+            well(told)
+        assert cluster.asked["watch"] == len(sources("ns"))
+        pages = ceil(2 * runs / PAGE) - 1
+        assert cluster.asked["list"] == len(sources("ns")) + pages
+        stop.set()
+        list(told)
+
+
+def test_what_changed_while_the_watch_was_too_old_is_found_by_comparing() -> None:
+    cluster, stop = filled(3), threading.Event()
+    with served(cluster) as url:
+        told = watch_of(url, stop)
+        runs_in(told, 3)
+        cluster.compact()
+        cluster.delete(PATHS.rayjobs, "try-0001")
+        cluster.delete(PATHS.pods, "pod-1-head")
+        cluster.delete(PATHS.pods, "pod-1-worker")
+        gone = first(told, [], lambda each: isinstance(each, RunSeen) and not each.pods)
+        assert isinstance(gone, RunSeen)
+        assert (gone.phase, gone.run.job) == (RunPhase.ABSENT, f"job-{1:020}")
+        stop.set()
+        assert [each for each in told if isinstance(each, RunSeen) and each.run != gone.run] == []
+
+
+def test_pictures_are_told_again_as_the_same_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observer, "TELL_ALL_S", 0.1)
+    cluster, stop = filled(2), threading.Event()
+    with served(cluster) as url:
+        told = watch_of(url, stop)
+        before = {seen.run: seen for seen in runs_in(told, 2)}
+        again = {seen.run: seen for seen in runs_in(told, 2)}
+        assert all(one is other for run in before for one, other in zip(before[run].pods, again[run].pods, strict=True))
+        assert all(same_picture(before[run], again[run]) for run in before)
+        stop.set()
+        list(told)
+
+
+def test_what_can_not_be_seen_is_not_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observer, "TELL_ALL_S", 0.1)
+    namespace, stop = Namespace(), threading.Event()
+    with serving(namespace) as server:
+        told = observe(server, stop)
+        runs_in(told, 1)
+        namespace.down = True
+        namespace.watches["pods"] = changes()
+        server.closing.set()  # ends what is open
+        first(told, [], lambda each: isinstance(each, FleetHeard) and each.problem is not None)
+        later = list(islice(told, 3))
+        assert [each for each in later if isinstance(each, RunSeen)] == []
+        stop.set()
+        list(told)

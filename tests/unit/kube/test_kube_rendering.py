@@ -15,6 +15,7 @@ from starforge.adapters.kube.labels import KubeObject
 from starforge.adapters.kube.rendering.environment import literal
 from starforge.adapters.kube.rendering.rayjob import render_rayjob
 from starforge.adapters.kube.rendering.secret import owned_by, render_secret
+from starforge.domain.deadlines import OUTAGE_GRACE
 from starforge.domain.ports import LaunchOrder
 from starforge.domain.spec import Deadlines, PoolSpec
 from tests.unit.kube.kube_orders import CASES, CONFIG, HTTP, HTTPS, ONE_POOL, SHA256, SPEC, order
@@ -132,13 +133,14 @@ def test_no_signed_url_is_in_a_rayjob_whose_pods_read_it_from_the_secret() -> No
 
 def test_optional_fields_are_sent_where_they_are_served_only() -> None:
     served = render_rayjob(order(), CONFIG, served=frozenset({"preRunningDeadlineSeconds"}))["spec"]
-    assert served["preRunningDeadlineSeconds"] > SPEC.deadlines.pre_running_seconds
+    assert served["preRunningDeadlineSeconds"] > SPEC.deadlines.pre_running_seconds + OUTAGE_GRACE.total_seconds()
     assert "preRunningDeadlineSeconds" not in rayjob("two-pools-https")["spec"]
 
 
 def test_kuberays_active_deadline_is_wider_than_ours_and_only_with_one() -> None:
     spec = rayjob("two-pools-https")["spec"]
-    assert spec["activeDeadlineSeconds"] > SPEC.deadlines.active_seconds + SPEC.deadlines.pre_running_seconds
+    limits, graces = SPEC.deadlines, 2 * OUTAGE_GRACE.total_seconds() + SPEC.cancel_grace_seconds
+    assert spec["activeDeadlineSeconds"] > limits.active_seconds + limits.pre_running_seconds + graces
     assert "activeDeadlineSeconds" not in rayjob("no-active-deadline")["spec"]
 
 

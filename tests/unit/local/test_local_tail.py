@@ -41,3 +41,19 @@ def test_long_files_come_in_pieces_with_nothing_lost_or_twice(log: Path, monkeyp
         offset, at_end = found.offset, found.at_end
     assert pieces[:20] == [b"line %d" % number for number in range(20)]
     assert b"".join(pieces[20:]) == b"x" * 50
+
+
+def test_a_long_line_goes_on_in_the_next_piece_without_halving_a_character(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "CHUNK", 16)
+    log.write_bytes(b"x" + "é".encode() * 20 + b"\nend\n")
+    told: list[tuple[tuple[bytes, ...], bool]] = []
+    offset, at_end = 0, False
+    while not at_end:
+        found = read_lines(log, offset, final=False)
+        told.append((found.lines, found.goes_on))
+        offset, at_end = found.offset, found.at_end
+    assert [goes_on for _, goes_on in told] == [True, True, False]
+    assert [lines for lines, goes_on in told if goes_on] == [(b"x" + "é".encode() * 7,), ("é".encode() * 8,)]
+    assert told[-1][0] == ("é".encode() * 5, b"end")

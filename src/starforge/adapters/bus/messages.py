@@ -3,14 +3,19 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache, partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from pydantic import TypeAdapter
+
 from starforge.domain.changes import Aspect
+from starforge.domain.job import Job
 from starforge.domain.names import JobId
 from starforge.domain.queries import FeedKind, FeedRow
 
-_VERSION = 1
+_VERSION = 2
+_JOB = TypeAdapter(Job)
 
 
 class Unreadable(ValueError):
@@ -23,14 +28,17 @@ def channel(url: str, prefix: str) -> str:
 
 
 def encode(rows: Sequence[FeedRow]) -> bytes:
-    """`{"v":1,"rows":[[position, at, kind, subject, job, project, revision, aspects], …]}`"""
+    """`{"v":2,"rows":[[position, at, kind, subject, job, project, revision, aspects, now], …]}`
+
+    `now` is the job as text, so that whoever needs no job reads none; null for a row that has none.
+    """
     listed = [_listed(row) for row in rows]
     return json.dumps({"v": _VERSION, "rows": listed}, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _listed(row: FeedRow) -> list[object]:
     head = [row.position, row.at.isoformat(), row.kind, row.subject, row.job, row.project, row.revision]
-    return [*head, sorted(row.aspects)]
+    return [*head, sorted(row.aspects), _JOB.dump_json(row.now()).decode() if row.now else None]
 
 
 def decode(message: bytes) -> tuple[FeedRow, ...]:
@@ -45,7 +53,7 @@ def decode(message: bytes) -> tuple[FeedRow, ...]:
 
 
 def _row(listed: Sequence[Any]) -> FeedRow:
-    position, at, kind, subject, job, project, revision, aspects = listed
+    position, at, kind, subject, job, project, revision, aspects, now = listed
     return FeedRow(
         position=position,
         at=datetime.fromisoformat(at),
@@ -55,6 +63,7 @@ def _row(listed: Sequence[Any]) -> FeedRow:
         project=project,
         revision=revision,
         aspects=frozenset(Aspect(aspect) for aspect in aspects),
+        now=None if now is None else cache(partial(_JOB.validate_json, now)),
     )
 
 

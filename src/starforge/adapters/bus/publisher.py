@@ -11,6 +11,7 @@ from redis.retry import Retry
 from starforge.adapters.bus.complaints import Complaints
 from starforge.adapters.bus.errands import Errands
 from starforge.adapters.bus.messages import channel, encode
+from starforge.domain.errors import RedisUnavailable
 from starforge.domain.queries import FeedRow
 
 _LIMIT_S = 1.0
@@ -43,6 +44,14 @@ class RedisBus:
             self._errands.run(lambda: self._send(message), wait_s=_LIMIT_S)
         except (RedisError, OSError, TimeoutError) as error:
             self._failures.add(type(error).__name__)
+
+    def ping(self) -> None:
+        """Ask for a sign of life; RedisUnavailable if none comes within a second."""
+        try:
+            self._redis.ping()
+        except (RedisError, OSError) as error:
+            why = f"Redis can't be asked ({type(error).__name__}): check FORGE_REDIS_URL and the server."
+            raise RedisUnavailable(why) from error
 
     def _send(self, message: bytes) -> None:
         self._redis.publish(self._channel, message)

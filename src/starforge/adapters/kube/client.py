@@ -2,8 +2,12 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ from kubernetes.client import ApiClient, Configuration
 from kubernetes.client.exceptions import ApiException
 from urllib3.response import BaseHTTPResponse
 
+from starforge.adapters.kube.dialing import Dialer
 from starforge.adapters.kube.labels import KubeObject
 from starforge.adapters.kube.settings import KubeConfig
 
@@ -22,16 +27,42 @@ CONNECT_S = 5.0
 ANSWER_S = 30.0
 PAGE = 500
 POOLED_CONNECTIONS = 64
+# How soon credentials that were refused may be read again: a plugin of a kubeconfig is a program that is run.
+RENEW_S = 10.0
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"  # Kubernetes sets it in every Pod
 
 Query = Mapping[str, str | int]
 
 
-class KubeApi:
-    """Requests to one API server. ApiException for every answer but 2xx, HTTPError of urllib3 when there is none."""
+@dataclass(frozen=True)
+class Page:
+    """Objects of a list; `adds` tells whether they come on top of the pages before, or in place of them."""
 
-    def __init__(self, config: KubeConfig) -> None:
+    objects: list[KubeObject]
+    version: str
+    adds: bool
+
+
+class KubeApi:
+    """Requests to one API server. ApiException for every answer but 2xx, HTTPError of urllib3 when there is none.
+
+    A 401 makes it read the credentials again, whatever they come from, and ask once more.
+    """
+
+    def __init__(
+        self,
+        config: KubeConfig,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        connect_s: float = CONNECT_S,
+        answer_s: float = ANSWER_S,
+    ) -> None:
+        self._config, self._clock = config, clock
+        self._connect_s, self._answer_s = connect_s, answer_s
         self._client = ApiClient(_configuration(config))
+        self._dialer: Dialer | None = None
+        self._renewing = threading.Lock()
+        self._renewed_at: float | None = None
 
     def get(self, path: str, query: Query | None = None, *, accept: str = JSON) -> KubeObject:
         return self._json("GET", path, query=query, accept=accept)
@@ -51,15 +82,42 @@ class KubeApi:
     def list(self, path: str, query: Query | None = None, *, accept: str = JSON) -> tuple[list[KubeObject], str]:
         """Every object, over as many pages as it takes, and the resource version of the list."""
         found: list[KubeObject] = []
-        more = ""
+        version = ""
+        for page in self.pages(path, query, accept=accept):
+            found = [*(found if page.adds else ()), *page.objects]
+            version = page.version
+        return found, version
+
+    def pages(self, path: str, query: Query | None = None, *, accept: str = JSON) -> Iterator[Page]:
+        """The pages of a list. If it grows too old to go on with, all comes in one page that replaces the others."""
+        asked, adds = {**(query or {}), "limit": PAGE}, False
         while True:
-            asked = {**(query or {}), "limit": PAGE, **({"continue": more} if more else {})}
-            page = self.get(path, asked, accept=accept)
-            found += page.get("items") or []
-            metadata = page.get("metadata") or {}
-            more = metadata.get("continue") or ""
-            if not more:
-                return found, metadata.get("resourceVersion", "")
+            try:
+                answer = self.get(path, asked, accept=accept)
+            except ApiException as error:
+                if error.status != 410 or "continue" not in asked:
+                    raise
+                asked, adds = dict(query or {}), False
+                continue
+            metadata = answer.get("metadata") or {}
+            yield Page(answer.get("items") or [], metadata.get("resourceVersion", ""), adds)
+            if not metadata.get("continue"):
+                return
+            asked, adds = {**(query or {}), "limit": PAGE, "continue": metadata["continue"]}, True
+
+    def dial(self, path: str, query: Query) -> socket.socket:
+        """A socket that does not block, on which a GET was sent; OSError or HTTPError if that fails."""
+        client = self._client
+        if self._dialer is None or self._dialer.configuration is not client.configuration:
+            self._dialer = Dialer(client.configuration)
+        _, url, headers, *_ = client.param_serialize(
+            "GET",
+            path,
+            query_params=list(query.items()),
+            header_params={"Accept": JSON},
+            auth_settings=["BearerToken"],
+        )
+        return self._dialer.dial(url, headers, timeout_s=self._connect_s)
 
     @contextmanager
     def stream(self, path: str, query: Query, *, quiet_s: float) -> Iterator[BaseHTTPResponse]:
@@ -92,21 +150,41 @@ class KubeApi:
         body: KubeObject | None = None,
         content_type: str = JSON,
         accept: str = JSON,
-        read_s: float = ANSWER_S,
+        read_s: float | None = None,
     ) -> BaseHTTPResponse:
-        request = self._client.param_serialize(
-            method,
-            path,
-            query_params=list((query or {}).items()),
-            header_params={"Accept": accept, "Content-Type": content_type},
-            body=body,
-            auth_settings=["BearerToken"],
-        )
-        answer = self._client.call_api(*request, _request_timeout=(CONNECT_S, read_s))
-        response: BaseHTTPResponse = answer.response
+        timeout = (self._connect_s, read_s or self._answer_s)
+
+        def ask(client: ApiClient) -> BaseHTTPResponse:
+            request = client.param_serialize(
+                method,
+                path,
+                query_params=list((query or {}).items()),
+                header_params={"Accept": accept, "Content-Type": content_type},
+                body=body,
+                auth_settings=["BearerToken"],
+            )
+            answer: BaseHTTPResponse = client.call_api(*request, _request_timeout=timeout).response
+            return answer
+
+        client = self._client
+        response = ask(client)
+        if response.status == 401 and (renewed := self._renewed(client)):
+            response.close()
+            response = ask(renewed)
         if not 200 <= response.status < 300:
             raise _refusal(response)
         return response
+
+    def _renewed(self, refused: ApiClient) -> ApiClient | None:
+        """A client with the credentials as they are now; None if they were read a moment ago."""
+        with self._renewing:
+            if self._client is not refused:
+                return self._client
+            if self._renewed_at is not None and self._clock() - self._renewed_at < RENEW_S:
+                return None
+            self._renewed_at = self._clock()
+            self._client = ApiClient(_configuration(self._config))  # the old one may have answers that are being read
+            return self._client
 
 
 def _refusal(response: BaseHTTPResponse) -> ApiException:

@@ -1,7 +1,6 @@
 """What an answer of the API server means: no for good, somebody was first, or ask again later."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,13 +10,13 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 from urllib3.exceptions import HTTPError
 
+from starforge.domain.denials import Denial, denial
 from starforge.domain.errors import FleetRefused, FleetUnavailable, StarForgeError
-from starforge.domain.reason import Evidence, EvidenceSource, ReasonCode, reason
+from starforge.domain.reason import Evidence, EvidenceSource, Reason, ReasonCode, reason
 from starforge.domain.redaction import redact
 
 UNREACHABLE = (ApiException, HTTPError, ConfigException, OSError)
 _TEXT_MAX = 2000
-_WEBHOOK = re.compile(r"admission webhook .* denied the request|ValidatingAdmissionPolicy")
 _RETRY_AFTER_MAX_S = 300.0
 
 
@@ -67,14 +66,21 @@ def classified(error: BaseException, *, doing: str, at: datetime) -> StarForgeEr
     if not isinstance(error, ApiException) or not error.status:
         return FleetUnavailable(f"The Kubernetes API can't be reached, so StarForge could not {doing}: {short(error)}")
     answer = answer_of(error)
-    code = _final(answer)
-    if code is None:
-        message = f"The Kubernetes API answered {answer.status}, so StarForge could not {doing}: {answer.message}"
-        return FleetUnavailable(message, retry_after_s=answer.retry_after_s)
     shown = f"HTTP {answer.status} {answer.word}: {answer.message}"[:_TEXT_MAX]
     evidence = Evidence(EvidenceSource.API_RESPONSE, shown, at)
-    message = f"Kubernetes will not {doing}: {answer.message}"
-    return FleetRefused(reason(code, message, at, advice=_ADVICE.get(code), evidence=(evidence,)))
+    found = None if answer.status in (429, 503) else denial(answer.message)
+    code = _final(answer, found)
+    if code is not None:
+        message = f"Kubernetes will not {doing}: {answer.message}"
+        return FleetRefused(reason(code, message, at, advice=_ADVICE.get(code), evidence=(evidence,)))
+    message = f"The Kubernetes API answered {answer.status}, so StarForge could not {doing}: {answer.message}"
+    held = _held(found, doing, evidence) if found else None
+    return FleetUnavailable(message, retry_after_s=answer.retry_after_s, reason=held)
+
+
+def _held(found: Denial, doing: str, evidence: Evidence) -> Reason:
+    message = f"StarForge can't {doing}: {found.message}"
+    return reason(found.code, message, evidence.observed_at, advice=found.advice, evidence=(evidence,))
 
 
 def short(error: BaseException) -> str:
@@ -85,23 +91,19 @@ def short(error: BaseException) -> str:
     return redact(" ".join(text.split()))[:300]
 
 
-def _final(answer: Answer) -> ReasonCode | None:
+def _final(answer: Answer, found: Denial | None) -> ReasonCode | None:
     """The reason that a job gets; None if it is worth asking again."""
-    if _WEBHOOK.search(answer.message):
-        return ReasonCode.ADMISSION_DENIED
+    if "being terminated" in answer.message and answer.status == 403:
+        return ReasonCode.LAUNCH_FAILED
+    if found:
+        return None if found.patience_s is None else found.code
     if answer.status in (401, 403):
-        return _forbidden(answer)
+        return ReasonCode.PERMISSION
     if answer.status in (400, 413, 422) or "request is too large" in answer.message:
         return ReasonCode.INVALID_SPEC
     if answer.status == 404:
         return ReasonCode.LAUNCH_FAILED if answer.kind == "namespaces" else ReasonCode.OPERATOR_ABSENT
     return None
-
-
-def _forbidden(answer: Answer) -> ReasonCode | None:
-    if "exceeded quota" in answer.message or "failed quota" in answer.message:
-        return None
-    return ReasonCode.LAUNCH_FAILED if "being terminated" in answer.message else ReasonCode.PERMISSION
 
 
 _ADVICE = {

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from starforge.adapters.kube.client import KubeApi
 from starforge.adapters.kube.errors import asking
+from starforge.adapters.kube.health import KubeHealth
 from starforge.adapters.kube.labels import KubeObject, run_of, selector
 from starforge.adapters.kube.launching import Launcher
 from starforge.adapters.kube.paths import Paths
@@ -16,12 +17,13 @@ from starforge.adapters.kube.stopping import stop_job
 from starforge.adapters.kube.views.pods import assign_machines
 from starforge.adapters.kube.views.runs import newest, run_seen
 from starforge.adapters.kube.watch.observer import Observer
+from starforge.domain.health import Access, FleetProbe
 from starforge.domain.job import RunIdentity
 from starforge.domain.names import RunKey
 from starforge.domain.observation import RunSeen, Seen
 from starforge.domain.ports import FleetKind, LaunchOrder, Resume, StopAnswer
 from starforge.domain.spec import FleetDefaults, JobSpec
-from starforge.domain.teardown import RemainingObject
+from starforge.domain.teardown import Found, RemainingObject
 
 
 def _now() -> datetime:
@@ -38,6 +40,7 @@ class KubeFleet:
         self._config, self._now = config, now
         with asking("connect", now):
             self._api = KubeApi(config)
+            self._health = KubeHealth(config, now)
         self._paths = Paths(config.namespace)
         self._launch = Launcher(self._api, config, now)
         self._removal = Removal(self._api, config.namespace)
@@ -75,11 +78,18 @@ class KubeFleet:
         with asking(f"see what is left of {run}", self._now):
             return self._removal.remaining(run)
 
+    def ours(self, installation: str) -> Sequence[Found]:
+        with asking("list what it has in the cluster", self._now):
+            return self._removal.ours(installation)
+
     def look(self, run: RunKey) -> RunSeen:
         with asking(f"look at {run}", self._now):
             rayjob = newest(self._labelled(self._paths.rayjobs, run))
             pods = self._labelled(self._paths.pods, run)
         return run_seen(run, rayjob, pods, assign_machines(pods, {}), self._now())
+
+    def health(self, asked: Access | None = None) -> FleetProbe:
+        return self._health(asked)
 
     def watch(self, resume: Callable[[RunKey, str], Resume], stop: threading.Event) -> Iterator[Seen]:
         return Observer(self._api, self._config.namespace, resume, self._now).observe(stop)
@@ -87,6 +97,7 @@ class KubeFleet:
     def close(self) -> None:
         """Lets go of the connections."""
         self._api.close()
+        self._health.close()
 
     def _labelled(self, path: str, run: RunKey) -> list[KubeObject]:
         found, _ = self._api.list(path, {"labelSelector": selector(run)})

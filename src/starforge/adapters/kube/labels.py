@@ -3,7 +3,15 @@
 import re
 from typing import Any, TypeAlias
 
-from starforge.domain.names import LABEL_ATTEMPT, LABEL_JOB, LABEL_MANAGED, JobId, RunKey, run_name
+from starforge.domain.names import (
+    LABEL_ATTEMPT,
+    LABEL_INSTALLATION,
+    LABEL_JOB,
+    LABEL_MANAGED,
+    JobId,
+    RunKey,
+    run_name,
+)
 
 KubeObject: TypeAlias = dict[str, Any]
 
@@ -12,9 +20,10 @@ ANNOTATION_FIRST_MACHINE = "starforge.io/first-machine"
 MANAGED = f"{LABEL_MANAGED}=true"
 
 
-def run_labels(run: RunKey) -> dict[str, str]:
+def run_labels(run: RunKey, installation: str | None = None) -> dict[str, str]:
     """Labels of every object that is made for a run."""
-    return {LABEL_MANAGED: "true", LABEL_JOB: run.job, LABEL_ATTEMPT: str(run.attempt)}
+    whose = {LABEL_INSTALLATION: installation} if installation else {}
+    return {LABEL_MANAGED: "true", LABEL_JOB: run.job, LABEL_ATTEMPT: str(run.attempt), **whose}
 
 
 def selector(run: RunKey) -> str:
@@ -28,6 +37,12 @@ def run_of(kube_object: KubeObject) -> RunKey | None:
     if labels.get(LABEL_MANAGED) != "true" or not job or not attempt.isdecimal():
         return None
     return RunKey(JobId(job), int(attempt))
+
+
+def installation_of(kube_object: KubeObject) -> str | None:
+    """The installation that launched it; None if it is from a version that did not say."""
+    installation: str | None = (kube_object["metadata"].get("labels") or {}).get(LABEL_INSTALLATION)
+    return installation
 
 
 def belongs_by_name(run: RunKey, kube_object: KubeObject) -> bool:

@@ -36,8 +36,17 @@ class Paths:
         return f"{self._core}/services"
 
     @property
+    def claims(self) -> str:
+        return f"{self._core}/persistentvolumeclaims"
+
+    @property
     def events(self) -> str:
         return f"{self._core}/events"
+
+    @property
+    def itself(self) -> str:
+        """The namespace as an object."""
+        return self._core
 
     @property
     def _core(self) -> str:

@@ -1,4 +1,4 @@
-"""Which optional fields the RayJob of this cluster has: the API server silently drops those that it does not know."""
+"""In which versions RayJobs are served, and which optional fields they have: the API server silently drops others."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -9,6 +9,7 @@ from starforge.adapters.kube.client import KubeApi
 from starforge.adapters.kube.labels import KubeObject
 from starforge.adapters.kube.paths import RAYJOB_CRD
 
+API_VERSION = "ray.io/v1"
 _FRESH = timedelta(minutes=10)
 
 
@@ -34,6 +35,29 @@ class ServedFields:
             if error.status == 403:
                 return frozenset()
             raise
+
+
+def served_versions(api: KubeApi) -> list[str]:
+    """Group and version of each in which RayJobs are served, the preferred one first; asked of discovery, so without
+    rights of our own, and small."""
+    try:
+        group = api.get("/apis/ray.io")
+    except ApiException as error:
+        if error.status == 404:
+            return []
+        raise
+    names = [str(version["groupVersion"]) for version in group.get("versions") or ()]
+    return [name for name in names if _has_rayjobs(api, name)]
+
+
+def _has_rayjobs(api: KubeApi, version: str) -> bool:
+    try:
+        resources = api.get(f"/apis/{version}").get("resources") or ()
+    except ApiException as error:
+        if error.status == 404:
+            return False
+        raise
+    return any(resource.get("name") == "rayjobs" for resource in resources)
 
 
 def _spec_fields(definition: KubeObject) -> frozenset[str]:

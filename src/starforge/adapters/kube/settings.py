@@ -48,6 +48,7 @@ class KubeConfig:
     ttl_seconds: int = 600
     prerunning_deadline_s: int = 1800
     submission_mode: SubmissionMode = SubmissionMode.HTTP
+    operator_namespace: str = "kuberay-system"
     s3_ca_file: str | None = None
     url_max_s: float = WEEK_S
     default_cpus: int = 1

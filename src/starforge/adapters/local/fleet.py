@@ -6,7 +6,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -19,16 +21,17 @@ from starforge.adapters.local.ordering import attempt_file, run_order
 from starforge.adapters.local.reaping import is_orphaned, processes_of, reap
 from starforge.adapters.local.rundir import GRAVE, Phase, RunDir, RunOrder, StopWish
 from starforge.adapters.local.scratch import scratch_path
-from starforge.adapters.local.seeing import seen
+from starforge.adapters.local.seeing import found, seen
 from starforge.adapters.local.watching import Watch
 from starforge.domain.errors import FleetRefused, FleetUnavailable
+from starforge.domain.health import Access, Finding, FleetProbe, HealthCheckKind, HealthStatus
 from starforge.domain.job import RunIdentity
 from starforge.domain.names import RunKey
 from starforge.domain.observation import RunPhase, RunSeen, Seen
 from starforge.domain.ports import FleetKind, LaunchOrder, Resume, StopAnswer
 from starforge.domain.reason import ObjectRef, ReasonCode, reason
 from starforge.domain.spec import FleetDefaults, JobSpec
-from starforge.domain.teardown import RemainingObject
+from starforge.domain.teardown import Found, RemainingObject
 
 START_S = 60.0
 FETCH_SPARE_S = 3600.0
@@ -105,12 +108,16 @@ class LocalFleet:
     def remaining(self, run: RunKey) -> Sequence[RemainingObject]:
         directory = self._directory(run)
         status = directory.status()
-        found = processes_of(uid=self._uid(run), scratch=self._scratch(run), status=status)
+        alive = processes_of(uid=self._uid(run), scratch=self._scratch(run), status=status)
         if status and status.supervisor.alive:
-            found = [status.supervisor, *found]
+            alive = [status.supervisor, *alive]
         paths = [path for path in (directory.path, self._scratch(run)) if path.exists()]
-        objects = [ObjectRef("Process", str(process.pid)) for process in dict.fromkeys(found)]
+        objects = [ObjectRef("Process", str(process.pid)) for process in dict.fromkeys(alive)]
         return [RemainingObject(each) for each in (*objects, *(ObjectRef("Directory", str(path)) for path in paths))]
+
+    def ours(self, installation: str) -> Sequence[Found]:  # the directory of runs is one installation's alone
+        orders = ((directory.order(), directory) for directory in self._directories())
+        return [found(order, directory) for order, directory in orders if order]
 
     def look(self, run: RunKey) -> RunSeen:
         directory = self._directory(run)
@@ -120,6 +127,17 @@ class LocalFleet:
         if order is None:
             return RunSeen(run, RunPhase.ABSENT, self._now())
         return seen(order, status, self._now())
+
+    def health(self, asked: Access | None = None) -> FleetProbe:
+        """Whether the directory of the runs can be written, which is all that this machine needs."""
+        began = time.monotonic()
+        try:
+            with tempfile.TemporaryFile(dir=self._runs) as file:
+                file.write(b"x")
+        except OSError as error:
+            message = f"Runs can't be kept in {self._runs}: {error.strerror}. Check the disk and its rights."
+            return FleetProbe((Finding(HealthCheckKind.STORAGE, HealthStatus.DOWN, message),))
+        return FleetProbe((Finding(HealthCheckKind.STORAGE, seconds=time.monotonic() - began),))
 
     def watch(self, resume: Callable[[RunKey, str], Resume], stop: threading.Event) -> Iterator[Seen]:
         return Watch(self._directories, resume, self._now).run(stop)

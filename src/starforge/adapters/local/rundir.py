@@ -116,6 +116,14 @@ class RunDir:
     def stop_wish(self) -> StopWish | None:
         return self._read("stop.json", _STOP)
 
+    def removal_asked_at(self) -> float | None:
+        """When the directory was last asked to go, in seconds since the epoch; None if it was not."""
+        wish = self.stop_wish()
+        try:
+            return (self.path / "stop.json").stat().st_mtime if wish and wish.remove else None
+        except FileNotFoundError:
+            return None
+
     def write_order(self, order: RunOrder) -> None:
         self._write("run.json", _ORDER.dump_json(order))
 

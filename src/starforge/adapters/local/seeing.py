@@ -7,7 +7,7 @@ import platform
 from datetime import UTC, datetime
 
 from starforge.adapters.local.node import Machine
-from starforge.adapters.local.rundir import Ending, Phase, RunOrder, Status
+from starforge.adapters.local.rundir import Ending, Phase, RunDir, RunOrder, Status
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.observation import (
     ContainerRole,
@@ -22,6 +22,8 @@ from starforge.domain.observation import (
     RunSeen,
     Termination,
 )
+from starforge.domain.reason import ObjectRef
+from starforge.domain.teardown import Found, RemainingObject
 
 CONTAINER = "ray-head"
 IMAGE = "this machine"
@@ -51,6 +53,13 @@ def seen(order: RunOrder, status: Status | None, at: datetime) -> RunSeen:
         uid=order.uid,
         message=status.message if status and status.phase is Phase.ENDED else None,
     )
+
+
+def found(order: RunOrder, directory: RunDir) -> Found:
+    """The run as an object that is there."""
+    what = ObjectRef("Directory", str(directory.path), uid=order.uid)
+    asked_at = _maybe(directory.removal_asked_at())
+    return Found(run_key(order), RemainingObject(what, asked_at), _time(order.created_at))
 
 
 def _phase(status: Status | None) -> RunPhase:

@@ -9,7 +9,7 @@ from datetime import datetime
 from starforge.adapters.local.reaping import is_orphaned, reap
 from starforge.adapters.local.rundir import Phase, RunDir, RunOrder
 from starforge.adapters.local.seeing import CONTAINER, head_pod, run_key, seen
-from starforge.adapters.local.tail import read_lines
+from starforge.adapters.local.tail import Lines, read_lines
 from starforge.domain.names import RunKey
 from starforge.domain.observation import FleetHeard, LogSeen, RawLine, RunPhase, RunSeen, Seen
 from starforge.domain.ports import Resume
@@ -99,15 +99,18 @@ class Watch:
             run.offset = found.offset
             run.log_closed = final and found.at_end
             if found.lines or run.log_closed:
-                yield self._log_seen(run, found.lines)
+                yield self._log_seen(run, found)
             if found.at_end:
                 return
 
-    def _log_seen(self, run: _Followed, lines: tuple[bytes, ...]) -> LogSeen:
+    def _log_seen(self, run: _Followed, found: Lines) -> LogSeen:
+        last = len(found.lines) - 1
         return LogSeen(
             run=run_key(run.order),
             source=run.source,
-            lines=tuple(RawLine(line) for line in lines),
+            lines=tuple(
+                RawLine(line, goes_on=found.goes_on and index == last) for index, line in enumerate(found.lines)
+            ),
             cursor=str(run.offset),
             pod=head_pod(run.order),
             container=CONTAINER,

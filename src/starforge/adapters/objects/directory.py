@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
-from starforge.adapters.objects.keys import check_key, is_key
+from starforge.adapters.objects.keys import CHECK_KEY, check_key, is_key
 from starforge.adapters.objects.links import LinkSigner
 from starforge.domain.errors import NotFound, ObjectStoreUnavailable
 from starforge.domain.ports import Audience, Signed
@@ -48,6 +48,12 @@ class DirectoryObjects:
     def path(self, key: str) -> Path:
         """Where the file of an object is, or would be."""
         return self._root / check_key(key)
+
+    def check(self) -> None:
+        body = b"ok"
+        self.put(CHECK_KEY, body)
+        if self.read(CHECK_KEY) != body:
+            raise ObjectStoreUnavailable(f"The directory {self._root} gave back other bytes than it got.")
 
     def put(self, key: str, source: Path | bytes, *, only_new: bool = False) -> bool:
         target = self.path(key)

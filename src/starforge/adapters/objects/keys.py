@@ -2,6 +2,8 @@
 
 from starforge.domain.errors import Defect
 
+CHECK_KEY = "health/check"
+"""An object that is written over and over, to see whether that works."""
 _KEY_MAX_BYTES = 900  # S3 takes 1,024
 _PART_MAX_BYTES = 200  # a file system takes 255, and temporary names are longer
 
@@ -24,4 +26,4 @@ def check_key(key: str) -> str:
     return key
 
 
-__all__ = ["check_key", "is_key"]
+__all__ = ["CHECK_KEY", "check_key", "is_key"]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ from boto3.exceptions import Boto3Error
 from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import BotoCoreError, ClientError
 
-from starforge.adapters.objects.keys import check_key
+from starforge.adapters.objects.keys import CHECK_KEY, check_key
 from starforge.adapters.objects.s3_client import S3Connection, error_code, open_client, sentence
 from starforge.domain.errors import NotFound, ObjectStoreUnavailable
 from starforge.domain.ports import Audience, Signed
 
 SIGNATURE_MAX_S = 7 * 86400  # of SigV4
+CHECK_S = 3
+"""Longest to connect, and longest without an answer, of a check."""
 _MISSING = {"404", "NoSuchKey", "NotFound"}
 _TAKEN = {"412", "PreconditionFailed", "409", "ConditionalRequestConflict"}
 _ALREADY_OURS = {"BucketAlreadyOwnedByYou", "BucketAlreadyExists"}
@@ -39,6 +42,8 @@ class S3Objects:
         self._endpoint = connection.endpoint
         self._client = open_client(connection, connection.endpoint)
         self._pod_client = open_client(connection, pod_endpoint) if pod_endpoint else self._client
+        hasty = replace(connection, connect_timeout_s=CHECK_S, read_timeout_s=CHECK_S, tries=1)
+        self._hasty_client = open_client(hasty, connection.endpoint)
         self._url_max_s = min(url_max_s, SIGNATURE_MAX_S)
 
     @property
@@ -61,6 +66,14 @@ class S3Objects:
         except ClientError as error:
             if error_code(error) not in _ALREADY_OURS:
                 raise
+
+    def check(self) -> None:
+        place, body = self._place(CHECK_KEY), b"ok"
+        with self._outside("store and read a small object"):
+            self._hasty_client.put_object(**place, Body=body)
+            read = self._hasty_client.get_object(**place)["Body"].read()
+        if read != body:
+            raise ObjectStoreUnavailable(f"The object store at {self._endpoint} gave back other bytes than it got.")
 
     def put(self, key: str, source: Path | bytes, *, only_new: bool = False) -> bool:
         place = self._place(key)

@@ -25,6 +25,7 @@ class S3Connection:
     path_style: bool = True
     connect_timeout_s: float = 3
     read_timeout_s: float = 20
+    tries: int = 3
 
     def __repr__(self) -> str:
         return f"S3Connection({self.endpoint!r}, {self.bucket!r})"
@@ -37,7 +38,7 @@ def open_client(connection: S3Connection, endpoint: str) -> Any:
         s3={"addressing_style": "path" if connection.path_style else "virtual"},
         connect_timeout=connection.connect_timeout_s,
         read_timeout=connection.read_timeout_s,
-        retries={"mode": "standard", "total_max_attempts": 3},
+        retries={"mode": "standard", "total_max_attempts": connection.tries},
         # Newer checksums are sent only where S3 wants them: many servers that speak S3 refuse them.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",

@@ -14,12 +14,13 @@ from starforge.adapters.simulated.timeline import Timeline, timeline
 from starforge.adapters.simulated.watch import ResumeAt, Watcher
 from starforge.adapters.simulated.world import World
 from starforge.domain.errors import FleetUnavailable
+from starforge.domain.health import Access, Finding, FleetProbe, HealthCheckKind, HealthStatus
 from starforge.domain.job import RunIdentity
 from starforge.domain.names import RunKey
 from starforge.domain.observation import FleetHeard, RunPhase, RunSeen, Seen
 from starforge.domain.ports import FleetKind, LaunchOrder, StopAnswer
 from starforge.domain.spec import FleetDefaults, JobSpec
-from starforge.domain.teardown import RemainingObject
+from starforge.domain.teardown import Found, RemainingObject
 
 
 class SimulatedFleet:
@@ -83,10 +84,27 @@ class SimulatedFleet:
             record, now = page.get(run), page.now
         return () if record is None else pictures.remaining(self._life(record), now)
 
+    def ours(self, installation: str) -> Sequence[Found]:  # the book is one installation's alone
+        with self._book.open() as page:
+            records, now = page.there(page.now), page.now
+        return [
+            Found(record.run, left, record.launched_at)
+            for record in records
+            for left in pictures.remaining(self._life(record), now)
+        ]
+
     def look(self, run: RunKey) -> RunSeen:
         with self._book.open() as page:
             record, now = page.get(run), page.now
         return RunSeen(run, RunPhase.ABSENT, now) if record is None else pictures.picture(self._life(record), now)
+
+    def health(self, asked: Access | None = None) -> FleetProbe:
+        """Whether the file that it is made of can be used."""
+        try:
+            with self._book.open():
+                return FleetProbe((Finding(HealthCheckKind.STORAGE),))
+        except FleetUnavailable as problem:
+            return FleetProbe((Finding(HealthCheckKind.STORAGE, HealthStatus.DOWN, problem.message),))
 
     def watch(self, resume: ResumeAt, stop: threading.Event) -> Iterator[Seen]:
         watcher: Watcher | None = None

@@ -1,4 +1,4 @@
-"""Commands: asked for once, leased to one worker at a time, fenced by the lease's token."""
+"""Commands: asked for once, leased to one worker at a time, fenced by the lease's token and its end."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -8,12 +8,15 @@ from sqlalchemy import ColumnElement, Connection, bindparam, case, func, literal
 
 from starforge.adapters.store.columns import Moment
 from starforge.adapters.store.statements import Insert, insert
-from starforge.adapters.store.tables import COMMAND, JOB, OBSERVER
+from starforge.adapters.store.tables import COMMAND, JOB
 from starforge.adapters.store.tables.work import OPEN
 from starforge.domain.changes import Changes, Command, Lease, NewCommand, Retry
 from starforge.domain.errors import Defect, StaleRevision
 from starforge.domain.names import CommandId, JobId, RunKey
 from starforge.domain.timeline import CommandKind
+
+# Workers of several versions share a database while one is rolled out: a kind that we don't know is for a newer one.
+_KNOWN = COMMAND.c.kind.in_([kind.value for kind in CommandKind])
 
 
 def ask(connection: Connection, commands: Sequence[NewCommand], *, at: datetime) -> None:
@@ -46,15 +49,17 @@ def _earlier(one: ColumnElement[datetime], other: ColumnElement[datetime]) -> Co
 
 
 def settle(connection: Connection, changes: Changes, lease: Lease | None, *, at: datetime) -> None:
-    """Say what becomes of the leased command; StaleRevision if the lease was superseded."""
+    """Say what becomes of the leased command; StaleRevision if the lease has run out or was superseded."""
     if lease is None:
         if changes.done or changes.retry or changes.park is not None:
             raise Defect("A commit without a lease can't say what becomes of a command.")
         return
-    held = (COMMAND.c.id == lease.command.id) & (COMMAND.c.token == lease.token) & COMMAND.c.done_at.is_(None)
+    ours = (COMMAND.c.id == lease.command.id) & (COMMAND.c.token == lease.token)
+    # Once it has run out, another command of the job may be at work, even if nobody has taken this one.
+    held = ours & COMMAND.c.done_at.is_(None) & (COMMAND.c.leased_until > at)
     outcome = _outcome(changes, at=at)
     if connection.execute(update(COMMAND).where(held).values(outcome)).rowcount != 1:
-        raise StaleRevision(f"The lease on command {lease.command.id} has passed to somebody else; leave it to them.")
+        raise StaleRevision(f"The lease on command {lease.command.id} is over; leave it to whoever has it now.")
 
 
 def _outcome(changes: Changes, *, at: datetime) -> dict[str, object]:
@@ -95,7 +100,7 @@ def take(connection: Connection, command: CommandId, *, token: str, at: datetime
     until = at + timedelta(seconds=lease_s)
     statement = (
         update(COMMAND)
-        .where(COMMAND.c.id == command, OPEN, COMMAND.c.due_at <= at, ~busy.exists())
+        .where(COMMAND.c.id == command, OPEN, COMMAND.c.due_at <= at, _KNOWN, ~busy.exists())
         .values(token=token, leased_until=until, again_at=None, tries=COMMAND.c.tries + 1)
         .returning(COMMAND.c.kind, COMMAND.c.job_id, COMMAND.c.attempt, COMMAND.c.tries, COMMAND.c.outages)
     )
@@ -110,18 +115,7 @@ def due(
     connection: Connection, *, at: datetime, limit: int, jobs: Sequence[JobId] | None = None
 ) -> Sequence[CommandId]:
     free = or_(COMMAND.c.leased_until.is_(None), COMMAND.c.leased_until <= at)
-    statement = select(COMMAND.c.id).where(OPEN, COMMAND.c.due_at <= at, free)
+    statement = select(COMMAND.c.id).where(OPEN, COMMAND.c.due_at <= at, _KNOWN, free)
     if jobs is not None:
         statement = statement.where(COMMAND.c.job_id.in_(jobs))
     return connection.execute(statement.order_by(COMMAND.c.due_at, COMMAND.c.id).limit(limit)).scalars().all()
-
-
-def renew_observer(connection: Connection, fleet: str, *, holder: str, at: datetime, lease_s: float) -> bool:
-    new = insert(connection, OBSERVER)
-    statement = new.on_conflict_do_update(
-        index_elements=["fleet"],
-        set_={"holder": new.excluded["holder"], "until": new.excluded["until"]},
-        where=(OBSERVER.c.holder == holder) | (OBSERVER.c.until <= at),
-    ).returning(OBSERVER.c.fleet)
-    values = {"fleet": fleet, "holder": holder, "until": at + timedelta(seconds=lease_s)}
-    return connection.execute(statement, values).first() is not None

@@ -1,6 +1,7 @@
 """The feed: rows at contiguous positions in commit order."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -8,6 +9,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from starforge.adapters.store.owners import Owner
 from starforge.adapters.store.tables import FEED, FEED_HEAD
 from starforge.domain.changes import Aspect, JobWrite, LogWrite
+from starforge.domain.health import HealthWrite
 from starforge.domain.names import JobId
 from starforge.domain.queries import FeedKind, FeedRow
 from starforge.domain.timeline import Entry
@@ -26,8 +28,10 @@ def reserve(connection: Connection, count: int) -> int:
 
 
 def job_row(write: JobWrite, position: int, *, at: datetime) -> FeedRow:
-    job = write.job
-    return FeedRow(position, at, FeedKind.JOB, job.id, job.id, job.spec.project, job.revision + 1, write.aspects)
+    job = replace(write.job, revision=write.job.revision + 1)
+    return FeedRow(
+        position, at, FeedKind.JOB, job.id, job.id, job.spec.project, job.revision, write.aspects, lambda: job
+    )
 
 
 def entry_row(entry: Entry, position: int, owners: Mapping[JobId, Owner], *, at: datetime) -> FeedRow:
@@ -39,6 +43,11 @@ def log_row(write: LogWrite, position: int, owners: Mapping[JobId, Owner], *, at
     run = write.source.run
     subject = f"{run} {write.source.key}"
     return FeedRow(position, at, FeedKind.LOG, subject, run.job, owners[run.job].project)
+
+
+def health_row(write: HealthWrite, position: int, *, at: datetime) -> FeedRow:
+    report = write.report
+    return FeedRow(position, at, FeedKind.HEALTH, report.subject, None, None, report.revision + 1)
 
 
 def write_rows(connection: Connection, rows: Sequence[FeedRow]) -> None:

@@ -66,8 +66,9 @@ def due_at(job: Job) -> datetime | None:
     """When somebody has to look whether its time is over; None once its outcome is known."""
     if job.decided:
         return None
-    grace = job.attempt.ending.grace_until if job.attempt.ending else None
-    return min((at for at in (deadlines.next_due(job.attempt.clocks), grace) if at), default=None)
+    if job.attempt.ending:
+        return job.attempt.ending.over_at  # its clocks count no more
+    return deadlines.next_due(job.attempt.clocks)
 
 
 def select_jobs_by_id() -> Select[Any]:

@@ -16,6 +16,8 @@ from starforge.domain.logs import LogLine, LogSource, LogState
 from starforge.domain.names import RunKey
 from starforge.domain.queries import LogRange
 
+_OVER = (LogState.CLOSED, LogState.TRUNCATED)
+
 
 def write_logs(connection: Connection, writes: Sequence[LogWrite]) -> Sequence[LogWrite]:
     """Write sources and lines; returns those writes that people will notice: with lines, or a change of state."""
@@ -27,7 +29,7 @@ def _write_log(connection: Connection, write: LogWrite) -> bool:
     statement = select(LOG_SOURCE.c.lines, LOG_SOURCE.c.state).where(_is_source(source)).with_for_update()
     stored = connection.execute(statement).first()
     _check(write, stored.lines if stored else 0)
-    if stored is not None and stored.state != LogState.OPEN and source.state is LogState.OPEN:
+    if stored is not None and stored.state in _OVER and not source.is_over:
         raise StaleRevision(f"Log {source.key} of {source.run} is closed by now; nothing is appended to it.")
     key = {"job_id": source.run.job, "attempt": source.run.attempt}
     state = {"key": source.key, "lines": source.lines, "state": source.state.value, "document": source}

@@ -6,15 +6,31 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
-from starforge.adapters.store import capsules, commands, commit, counts, curves, feed, lists, logs, metrics, timeline
+from starforge.adapters.store import (
+    capsules,
+    commands,
+    commit,
+    counts,
+    curves,
+    feed,
+    health,
+    lists,
+    logs,
+    metrics,
+    pulses,
+    timeline,
+)
 from starforge.adapters.store import jobs as job_tables
+from starforge.adapters.store import sweep as sweeping
 from starforge.adapters.store import tokens as token_table
+from starforge.adapters.store.clock import DatabaseClock
 from starforge.adapters.store.engine import Database
 from starforge.adapters.store.failures import was_deadlock
 from starforge.adapters.store.job_cache import JobCache
 from starforge.domain.capsule import InlineFile
 from starforge.domain.changes import CapsuleRecord, Changes, CodeRecord, IdempotencyRecord, Lease, Upload
 from starforge.domain.errors import StoreUnavailable
+from starforge.domain.health import HealthReading, ObserverHeard, ParkedCommand
 from starforge.domain.job import Attempt, Job
 from starforge.domain.logs import LogLine, LogSource
 from starforge.domain.names import CommandId, Digest, JobId, RunKey
@@ -43,10 +59,16 @@ _Step = Callable[Concatenate[Connection, _Args], _Result]
 
 
 class SqlStore:
-    """The port `Store`. `url` is `sqlite:///<path>` or `postgresql://…`; run `migrate(url)` before."""
+    """The port `Store`. `url` is `sqlite:///<path>` or `postgresql://…`; run `migrate(url)` before.
 
-    def __init__(self, url: str) -> None:
+    `now` is the database's own time; `clock` can be given by tests.
+    """
+
+    def __init__(self, url: str, clock: DatabaseClock | None = None) -> None:
         self.database = Database(url)
+        self.now = clock or DatabaseClock()
+        if not self.database.is_sqlite:
+            self.now.follow(self.database.engine)
         self._job_cache = JobCache()
 
     def close(self) -> None:
@@ -63,7 +85,19 @@ class SqlStore:
         return self._read(commands.due, at=at, limit=limit, jobs=jobs)
 
     def renew_observer(self, fleet: str, *, holder: str, at: datetime, lease_s: float) -> bool:
-        return self._write(commands.renew_observer, fleet, holder=holder, at=at, lease_s=lease_s)
+        return self._write(pulses.renew_observer, fleet, holder=holder, at=at, lease_s=lease_s)
+
+    def note_heard(self, fleet: str, *, holder: str, heard: ObserverHeard) -> None:
+        self._write(health.note_heard, fleet, holder=holder, heard=heard)
+
+    def health(self, *, at: datetime) -> HealthReading:
+        return self._read(health.read, at=at)
+
+    def parked(self, *, limit: int) -> Sequence[ParkedCommand]:
+        return self._read(health.parked, limit=limit)
+
+    def pulse(self, name: str, *, at: datetime, pause_s: float) -> datetime:
+        return self._write(pulses.pulse, name, at=at, pause_s=pause_s)
 
     def job(self, job: JobId) -> Job | None:
         return self.jobs_by_id([job]).get(job)
@@ -162,6 +196,27 @@ class SqlStore:
         while dropped := self._write(feed.prune, before=before):
             total += dropped
         return total
+
+    def prune_commands(self, *, before: datetime) -> int:
+        total = 0
+        while dropped := self._write(sweeping.prune_commands, before=before):
+            total += dropped
+        return total
+
+    def unused_uploads(self, *, before: datetime, limit: int) -> Sequence[Upload]:
+        return self._read(sweeping.unused_uploads, before=before, limit=limit)
+
+    def forget_upload(self, upload: Upload) -> bool:
+        return self._write(sweeping.forget_upload, upload)
+
+    def installation(self, *, new: str) -> str:
+        return self._read(sweeping.known_installation) or self._write(sweeping.installation, new=new)
+
+    def strays(self, fleet: str) -> Mapping[RunKey, datetime]:
+        return self._read(sweeping.strays, fleet)
+
+    def note_strays(self, fleet: str, runs: Sequence[RunKey], *, at: datetime) -> None:
+        self._write(sweeping.note_strays, fleet, runs, at=at)
 
     def add_token(self, token: Token) -> None:
         self._write(token_table.add_token, token)

@@ -102,6 +102,11 @@ class Hub:
         for listener in self._by_job.get(row.job, ()) if row.job else ():
             listener.offer(row)
 
+    def offer(self, row: FeedRow) -> None:
+        """Give listeners a row of this gateway's own, about what no row of the table tells, at the position it has."""
+        for listener in list(self._listeners):
+            listener.offer(row)
+
     def noting(self, publish: Publish) -> Publish:
         """`publish` for writers of this process: whoever wrote something reads it, though the hub has not heard yet."""
 

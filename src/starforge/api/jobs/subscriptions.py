@@ -124,7 +124,7 @@ class _Jobs:
     async def tell(self, rows: Sequence[FeedRow]) -> Sequence[Telling[JobChange]]:
         self._context.renew()
         new = [(row, row.job) for row in rows if row.job and not self._was_sent(row, row.revision)]
-        found = await self._read([job for _, job in new]) if new else {}
+        found = await self._read([row for row, _ in new]) if new else {}
         told = (self._tell_one(row, job, *found[job]) for row, job in new)
         return [change for change in told if change]
 
@@ -134,10 +134,11 @@ class _Jobs:
     def forget(self) -> None:
         self._context.renew(afresh=True)
 
-    async def _read(self, jobs: Sequence[JobId]) -> dict[JobId, tuple[domain.Job | None, bool]]:
-        """Each job as it is now, and whether it matches."""
-        ids = list(dict.fromkeys(jobs))
-        rows = dict(zip(ids, await self._context.loaders.jobs.load_many(ids), strict=True))
+    async def _read(self, told: Sequence[FeedRow]) -> dict[JobId, tuple[domain.Job | None, bool]]:
+        """Each job as it is now, or as the newest of the rows brought it, and whether it matches."""
+        rows: dict[JobId, domain.Job | None] = _brought(told) if not self._filters else {}
+        ids = list(dict.fromkeys(row.job for row in told if row.job and row.job not in rows))
+        rows |= zip(ids, await self._context.loaders.jobs.load_many(ids), strict=True) if ids else ()
         if not self._filters:
             return {id_: (row, row is not None) for id_, row in rows.items()}
         found: dict[JobId, tuple[domain.Job | None, bool]] = {}
@@ -197,6 +198,19 @@ class _Jobs:
                 self._held = {job: True for job, held in self._held.items() if held}
         else:
             self._held.pop(job, None)
+
+
+def _brought(rows: Sequence[FeedRow]) -> dict[JobId, domain.Job | None]:
+    """The jobs that came with their newest row."""
+    newest = {row.job: row for row in rows if row.job}
+    return {job: brought for job, row in newest.items() if (brought := _now(row))}
+
+
+def _now(row: FeedRow) -> domain.Job | None:
+    try:
+        return row.now() if row.now else None
+    except ValueError:
+        return None  # another version of StarForge wrote it: the table has it
 
 
 def _revision(row: domain.Job | None) -> int:

@@ -25,7 +25,7 @@ from starforge.api.transport.source import Joint, Source, Step
 from starforge.domain import logs
 from starforge.domain.changes import Aspect
 from starforge.domain.errors import Defect, StoreUnavailable
-from starforge.domain.logs import DRIVER, LogState
+from starforge.domain.logs import DRIVER
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.queries import FeedKind, FeedRow
 
@@ -153,7 +153,7 @@ class _Log:
             for lines in split(found):
                 since, self._number = self._number, lines[-1].number
                 yield Step(self._number, since=since), self._chunk(lines)
-        if cannot_come if source is None else source.state is not LogState.OPEN:
+        if cannot_come if source is None else source.is_over:
             self._is_over = True
             yield Step(self._number, ahead=True), self._chunk([], end=True)
 

@@ -18,3 +18,8 @@ class Screen(AbstractContextManager["Screen"], Protocol):
 
     def note(self, text: str) -> None:
         """A sentence about the connection or about lines that are missing."""
+
+
+def as_printed(lines: Sequence[Json]) -> str:
+    """Log lines as they were printed: one that is cut goes on in the next."""
+    return "".join(line["text"] if "CUT" in line["marks"] else f"{line['text']}\n" for line in lines)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from starforge.cli.answers import Json
-from starforge.cli.screens import Screen
+from starforge.cli.screens import Screen, as_printed
 from starforge.cli.words import clean, metrics, steps
 
 MARK = "[starforge]"
@@ -32,8 +32,7 @@ class PlainScreen(Screen):
             self._tell_new("progress", f"{steps(progress)}  {metrics(progress['metrics'])}".strip())
 
     def lines(self, lines: Sequence[Json]) -> None:
-        for line in lines:
-            self._out.write(f"{line['text']}\n")
+        self._out.write(as_printed(lines))
         self._out.flush()
 
     def note(self, text: str) -> None:

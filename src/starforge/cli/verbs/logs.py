@@ -16,7 +16,7 @@ from starforge.cli.exits import ExitCode
 from starforge.cli.following import follow_log, new_gaps
 from starforge.cli.gateway import Gateway
 from starforge.cli.live import Live
-from starforge.cli.screens import Screen
+from starforge.cli.screens import Screen, as_printed
 from starforge.cli.screens.as_json import JsonScreen
 from starforge.cli.verbs.jobs import no_job
 from starforge.domain.errors import NotFound, Outside
@@ -56,7 +56,7 @@ class LogScreen(Screen):
             # Colours are kept, other escape sequences are not: they could write anywhere on the terminal.
             self._out.print(*(Text.from_ansi(line["text"]) for line in lines), sep="\n", soft_wrap=True)
         else:
-            sys.stdout.write("".join(f"{line['text']}\n" for line in lines))
+            sys.stdout.write(as_printed(lines))
             sys.stdout.flush()
 
     def note(self, text: str) -> None:

@@ -73,6 +73,8 @@ def _ending(job: Json) -> Iterator[tuple[str, str]]:
     if (teardown := job["teardown"]) and teardown["state"] != "RELEASED":
         left = ", ".join(f"{one['object']['kind']} {one['object']['name']}" for one in teardown["remaining"][:5])
         yield "teardown", f"{words(teardown['state'])}{f': {left}' if left else ''}"
+        if why := teardown["reason"]:
+            yield "", " ".join(filter(None, (why["message"], why["advice"])))
 
 
 def _clocks(clocks: Sequence[Json], now: datetime) -> list[RenderableType]:

@@ -16,9 +16,12 @@ NUDGE_MAX = 100
 
 
 def apply(ports: Ports, changes: Changes, lease: Lease | None = None) -> None:
-    """Commit `changes`, publish their feed rows and nudge for the commands that are due."""
+    """Commit `changes`, publish their feed rows and nudge for the commands that are due.
+
+    Whatever a command commits is under its lease; with `lease`, the changes say what becomes of it.
+    """
     at = ports.now()
-    rows = ports.store.commit(changes, at=at, lease=lease)
+    rows = ports.store.commit(changes, at=at, lease=lease or ports.lease)
     ports.publish(rows)
     _nudge(ports, changes, lease)
 
@@ -52,7 +55,7 @@ def load(ports: Ports, job: JobId) -> Job:
 def guarded(ports: Ports, job: JobId, decide: Callable[[Job], Changes | None], lease: Lease | None = None) -> Job:
     """Load, decide and apply, again whenever somebody else changed the job first; returns the job as it is then.
 
-    StaleRevision if `lease` has passed to somebody else.
+    StaleRevision if the lease is over.
     """
     found = load(ports, job)
     for _ in range(GUARD_TRIES):
@@ -63,7 +66,7 @@ def guarded(ports: Ports, job: JobId, decide: Callable[[Job], Changes | None], l
             apply(ports, changes, lease)
         except StaleRevision:
             before, found = found, load(ports, job)
-            if lease and found.revision == before.revision:
+            if (lease or ports.lease) and found.revision == before.revision:
                 raise
             continue
         return load(ports, job)

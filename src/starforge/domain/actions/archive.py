@@ -1,6 +1,6 @@
 """Keeps the logs of an attempt: closes them, stores them as objects with a manifest, reads them back."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -12,7 +12,7 @@ from starforge.domain.job import Job, JobState, LogArchive, end
 from starforge.domain.jobspec import canonical
 from starforge.domain.logs import DRIVER, LogGap, LogKind, LogSource, LogState, checksum, text_of
 from starforge.domain.names import RunKey
-from starforge.domain.news import Reading
+from starforge.domain.news import Reading, with_gap
 from starforge.domain.ports import Ports
 from starforge.domain.queries import LogRange
 from starforge.domain.reason import ReasonCode, reason
@@ -23,6 +23,7 @@ from starforge.domain.timeline import CommandKind, Entry, LogChanged, Severity
 DRIVER_PATIENCE = timedelta(seconds=20)
 SETTLES = timedelta(seconds=2)
 _PAGE = 5000
+_GONE = "The Pod was gone before its log was read to its end."
 
 
 def archive(ports: Ports, lease: Lease) -> None:
@@ -30,9 +31,10 @@ def archive(ports: Ports, lease: Lease) -> None:
     job = load(ports, lease.command.run.job)
     if job.state is not JobState.FINISHING or job.run != lease.command.run or job.attempt.logs_archived_at:
         return apply(ports, Changes(done=True), lease)
-    driver = _driver_of(ports.store.log_sources([job.run]).get(job.run, ()))
+    sources = ports.store.log_sources([job.run]).get(job.run, ())
+    driver = _driver_of(sources)
     ran = _may_have_run(ports, job, driver)
-    if _lines_are_awaited(job, driver, ports.now(), ran=ran):
+    if _lines_are_awaited(job, driver, ports.now(), ran=ran) or _ends_are_awaited(ports, sources):
         return apply(ports, Changes(retry=Retry(ports.now() + timedelta(seconds=1))), lease)
     stored = [_store(ports, source) for source in _close(ports, job, ran=ran)]
     manifest = _manifest(job.run, stored)
@@ -54,9 +56,21 @@ def _lines_are_awaited(job: Job, driver: LogSource | None, now: datetime, *, ran
     since = job.attempt.finished_at or now
     if job.attempt.launched_at and not ran:
         return now < since + SETTLES  # the containers' last words are on their way
-    if not ran or job.attempt.exited_at or (driver and driver.state is not LogState.OPEN):
+    if not ran or job.attempt.exited_at or (driver and driver.is_over):
         return False
     return now < since + DRIVER_PATIENCE
+
+
+def _left_open(ports: Ports, sources: Sequence[LogSource]) -> dict[str, datetime]:
+    """Logs that were not read to their end though their Pod is gone, by key, and since when it is."""
+    runs = {source.run for source in sources}
+    gone = {pod.name: pod.gone_at for pods in ports.store.pods(list(runs)).values() for pod in pods if pod.gone_at}
+    return {source.key: gone[source.pod] for source in sources if not source.is_over and source.pod in gone}
+
+
+def _ends_are_awaited(ports: Ports, sources: Sequence[LogSource]) -> bool:
+    """Whether what is in the pipe of a Pod that went may still come."""
+    return any(ports.now() < since + DRIVER_PATIENCE for since in _left_open(ports, sources).values())
 
 
 def _may_have_run(ports: Ports, job: Job, driver: LogSource | None) -> bool:
@@ -81,7 +95,9 @@ def _close(ports: Ports, job: Job, *, ran: bool) -> list[LogSource]:
         if found.run != job.run or teardown is None or teardown.state is not TeardownState.AWAITING_ARCHIVE:
             return None
         sources = ports.store.log_sources([job.run]).get(job.run, ())
-        closings = _closings(sources, found, at, ran=ran)
+        missing = dict.fromkeys(_left_open(ports, sources), _GONE)
+        missing |= {source.key: _interrupted(source.problem) for source in sources if source.problem}
+        closings = _closings(sources, found, at, ran=ran, missing=missing)
         changes = Changes(logs=closings, commands=[command(ports, CommandKind.TEARDOWN, found)])
         deleting = replace(teardown, state=TeardownState.DELETING)
         after = found.with_attempt(replace(found.attempt, teardown=deleting))
@@ -92,12 +108,21 @@ def _close(ports: Ports, job: Job, *, ran: bool) -> list[LogSource]:
     return list(ports.store.log_sources([job.run]).get(job.run, ()))
 
 
-def _closings(sources: Sequence[LogSource], job: Job, at: datetime, *, ran: bool) -> list[LogWrite]:
-    """Every open log closed, the driver's last, as it gets what the others hold of its unfinished line."""
+def _interrupted(problem: str) -> str:
+    return f"The log could not be read to its end: {problem}."
+
+
+def _closings(
+    sources: Sequence[LogSource], job: Job, at: datetime, *, ran: bool, missing: Mapping[str, str]
+) -> list[LogWrite]:
+    """Every open log closed, the driver's last, as it gets what the others hold of its unfinished line.
+
+    `missing` says by key why the end of a log could not be had.
+    """
     reading = Reading({source.key: source for source in sources}, trusts=lambda nonce: False)
     for source in sources:
         if source.key != DRIVER:
-            reading.close(source.key, at)
+            reading.close(source.key, at, missing=missing.get(source.key))
     if ran:
         reading.sources.setdefault(DRIVER, LogSource(job.run, DRIVER, LogKind.DRIVER))
     reading.close(DRIVER, at)
@@ -108,7 +133,7 @@ def _closings(sources: Sequence[LogSource], job: Job, at: datetime, *, ran: bool
 
 def _truncated(source: LogSource) -> LogSource:
     gap = LogGap(source.lines, "The end of the log could not be had: the head's log ended before the command's did.")
-    return replace(source, state=LogState.TRUNCATED, gaps=(*source.gaps, gap))
+    return replace(with_gap(source, gap), state=LogState.TRUNCATED)
 
 
 def _pages(ports: Ports, source: LogSource) -> Iterator[bytes]:
@@ -177,6 +202,7 @@ def _finish(ports: Ports, job: Job, sources: list[LogSource], sha256: str, lease
 
 def _archive(sources: list[LogSource], sha256: str, at: datetime) -> LogArchive:
     cut = [source.key for source in sources if source.state is LogState.TRUNCATED]
-    why = reason(ReasonCode.HEAD_LOST, f"Lines are missing in {', '.join(cut)}.", at) if cut else None
+    code = ReasonCode.HEAD_LOST if DRIVER in cut else ReasonCode.NODE_LOST
+    why = reason(code, f"Lines are missing in {', '.join(cut)}.", at) if cut else None
     lines, size = sum(source.lines for source in sources), sum(source.bytes for source in sources)
     return LogArchive(len(sources), lines, size, sha256, at, why)

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from starforge.domain.actions.apply import apply, command, guarded, load
 from starforge.domain.changes import Changes, Lease
-from starforge.domain.errors import Problem, WrongState
+from starforge.domain.errors import FleetRefused, Problem, WrongState
 from starforge.domain.job import PLATFORM, Actor, Cancellation, Ending, Job, JobOutcome, JobState, finish
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.ports import Ports, StopAnswer
@@ -14,6 +14,8 @@ from starforge.domain.reason import Reason, ReasonCode, reason
 from starforge.domain.spec_rules import storable
 from starforge.domain.telling import write
 from starforge.domain.timeline import Action, ActionRequested, CommandKind, Entry, Severity
+
+NOBODY = "Nobody could be asked to stop the command, so it is removed at once."
 
 
 class CancelStatus(StrEnum):
@@ -111,22 +113,49 @@ def _ending(job: Job, wish: Wish, at: datetime) -> Job:
     grace = job.spec.cancel_grace_seconds if wish.grace_s is None else wish.grace_s
     until = at + timedelta(seconds=grace)
     cancellation = Cancellation(at, wish.by, wish.note, until)
-    ending = job.attempt.ending or Ending(JobOutcome.CANCELED, _why(wish, at), until)
+    ending = job.attempt.ending or Ending(JobOutcome.CANCELED, _why(wish, at), until, unasked=True)
     return job.with_attempt(replace(job.attempt, cancellation=cancellation, ending=ending))
 
 
 def stop(ports: Ports, lease: Lease) -> None:
-    """CANCEL: ask the command to end; if nobody can be asked, the attempt ends now. The tick ends the grace."""
+    """CANCEL: ask the command to end; if nobody can be asked, the attempt ends now. The tick ends the grace.
+
+    While the fleet can't be asked, the command runs on: its grace begins when it can.
+    """
     job = load(ports, lease.command.run.job)
     ending = job.attempt.ending
     if ending is None or job.decided or job.run != lease.command.run:
         return apply(ports, Changes(done=True), lease)
-    grace_s = max(0, round((ending.grace_until - ports.now()).total_seconds()))
-    answer = ports.fleet.stop(job.run, grace_s=grace_s)
-    if answer is StopAnswer.ASKED:
+    said = _ask(ports, job.run, ending)
+    if said:
+        end_now(ports, job.run, said)
         return apply(ports, Changes(done=True), lease)
-    end_now(ports, job.run, "Nobody could be asked to stop the command, so it is removed at once.")
-    apply(ports, Changes(done=True), lease)
+    guarded(ports, job.id, lambda found: _asked(ports, found, job.run), lease)
+
+
+def _ask(ports: Ports, run: RunKey, ending: Ending) -> str | None:
+    """Ask for the stop; why the attempt has to end without, if nobody could pass that on."""
+    until = ending.asked(ports.now()).grace_until if ending.unasked else ending.grace_until
+    try:
+        answer = ports.fleet.stop(run, grace_s=max(0, round((until - ports.now()).total_seconds())))
+    except FleetRefused as refused:
+        return f"The command could not be asked to stop, so it is removed at once. {refused.message}"
+    return None if answer is StopAnswer.ASKED else NOBODY
+
+
+def _asked(ports: Ports, job: Job, run: RunKey) -> Changes:
+    """CANCEL is done; the grace counts from now on, if it did not before."""
+    changes, ending = Changes(done=True), job.attempt.ending
+    if ending is None or not ending.unasked or job.run != run:
+        return changes
+    at = ports.now()
+    ending = ending.asked(at)
+    cancellation = job.attempt.cancellation
+    if cancellation and cancellation.grace_until:
+        cancellation = replace(cancellation, grace_until=ending.grace_until)
+    after = job.with_attempt(replace(job.attempt, ending=ending, cancellation=cancellation))
+    write(changes, job, after, at, ports.random)
+    return changes
 
 
 def end_now(ports: Ports, run: RunKey, said: str | None = None) -> None:

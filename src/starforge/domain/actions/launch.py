@@ -8,9 +8,9 @@ from starforge.domain.actions.apply import apply, command, guarded, load
 from starforge.domain.capsule import capsule_key
 from starforge.domain.changes import CapsuleRecord, Changes, Lease
 from starforge.domain.deadlines import ClockKind
-from starforge.domain.errors import Defect, FleetRefused
+from starforge.domain.errors import Defect, FleetRefused, StaleRevision
 from starforge.domain.job import Job, JobOutcome, JobState, RunIdentity, advance, finish
-from starforge.domain.names import JobId, RunKey, run_name
+from starforge.domain.names import JobId, RunKey, installation_id, run_name
 from starforge.domain.ports import Audience, LaunchOrder, Ports
 from starforge.domain.reason import Reason
 from starforge.domain.telling import write
@@ -27,11 +27,32 @@ def launch(ports: Ports, lease: Lease) -> None:
         return apply(ports, Changes(done=True), lease)
     nonce = ports.random()
     job = _remember_nonce(ports, job, nonce)
+    order = _order(ports, job, nonce)
+    _is_wanted(ports, job)
     try:
-        identity = ports.fleet.launch(_order(ports, job, nonce))
+        identity = ports.fleet.launch(order)
     except FleetRefused as refused:
         return _refuse(ports, job, refused.reason, lease)
-    _launched(ports, job.id, identity, lease)
+    try:
+        _launched(ports, job.id, identity, lease)
+    except StaleRevision:
+        _remove_orphan(ports, job)
+        raise
+
+
+def _is_wanted(ports: Ports, job: Job) -> None:
+    """Ask at the last moment: a worker that was held up for longer than its lease must create nothing."""
+    apply(ports, Changes())
+    found = load(ports, job.id)
+    if found.state is not JobState.LAUNCHING or found.run != job.run:
+        raise StaleRevision(f"{job.run} is not to be launched any more; look again.")
+
+
+def _remove_orphan(ports: Ports, job: Job) -> None:
+    """Remove the run if it came after everything of its attempt was proven gone, as nobody else looks again."""
+    found = load(ports, job.id)
+    if found.run != job.run or found.attempt.released_at:
+        ports.fleet.delete(job.run)
 
 
 def nonce_hash(nonce: str) -> str:
@@ -71,6 +92,7 @@ def _order(ports: Ports, job: Job, nonce: str) -> LaunchOrder:
         claim,
         until,
         nonce,
+        ports.store.installation(new=installation_id(ports.random())),
     )
 
 

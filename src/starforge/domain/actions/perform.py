@@ -45,6 +45,13 @@ def perform(ports: Ports, which: CommandId) -> bool:
     lease = ports.store.take(which, token=ports.random(), at=ports.now(), lease_s=LEASE_S)
     if lease is None:
         return False
+    _perform(replace(ports, lease=lease), lease)
+    return True
+
+
+def _perform(ports: Ports, lease: Lease) -> None:
+    if _kills_its_workers(lease.command):
+        return _give_up(ports, lease, f"its worker ended {PARK_AFTER} times before it could say what became of it")
     try:
         ACTIONS[lease.command.kind](ports, lease)
     except StaleRevision:
@@ -56,7 +63,11 @@ def perform(ports: Ports, which: CommandId) -> bool:
     except Exception as defect:  # noqa: BLE001  a defect must not lose the command
         _log.exception("command %s of %s failed", lease.command.kind, lease.command.run)
         _failed(ports, lease, f"{type(defect).__name__} in {lease.command.kind}")
-    return True
+
+
+def _kills_its_workers(what: Command) -> bool:
+    """Tries are counted when they begin. A removal goes on for ever, however it fails."""
+    return what.kind is not CommandKind.TEARDOWN and what.tries - what.outages > PARK_AFTER
 
 
 def _failed(ports: Ports, lease: Lease, error: str) -> None:
@@ -65,8 +76,27 @@ def _failed(ports: Ports, lease: Lease, error: str) -> None:
     if tries < PARK_AFTER:
         retry = Retry(ports.now() + timedelta(seconds=backoff_s(tries)), error)
         return _again(ports, lease, retry, failure(ports, lease.command, error))
+    _give_up(ports, lease, error)
+
+
+def _give_up(ports: Ports, lease: Lease, error: str) -> None:
+    what = lease.command
     try:
-        give_up(ports, lease, error, again_s=backoff_s(tries))
+        give_up(ports, lease, error, again_s=backoff_s(what.tries - what.outages))
+    except StaleRevision:
+        _taken_over(lease)
+    except StoreUnavailable:
+        raise
+    except Exception:  # noqa: BLE001  what can't even be given up would be tried for ever
+        _log.exception("command %s of %s could not be given up with its job; it is parked alone", what.kind, what.run)
+        _park(ports, lease, error)
+
+
+def _park(ports: Ports, lease: Lease, error: str) -> None:
+    """Nothing is known of its job: its row can't be read. A person has to look."""
+    entry = failure(ports, lease.command, error, parked=True)
+    try:
+        apply(ports, Changes(park=error, entries=[entry]), lease)
     except StaleRevision:
         _taken_over(lease)
 
@@ -91,7 +121,10 @@ def _outside(ports: Ports, lease: Lease, outside: Outside) -> None:
     """Something outside can't be asked: the job waits, says so, and goes on when it is back, however long it takes."""
     _log.warning("command %s of %s waits: %s", lease.command.kind, lease.command.run, outside)
     what = lease.command
-    guarded(ports, what.run.job, lambda job: _explained(ports, job, what, outside))
+    try:
+        guarded(ports, what.run.job, lambda job: _explained(ports, job, what, outside))
+    except StaleRevision:
+        return _taken_over(lease)
     retry = Retry(ports.now() + timedelta(seconds=backoff_s(what.tries)), outside.message, outage=True)
     _again(ports, lease, retry, failure(ports, what, outside.message) if what.tries == 1 else None)
 
@@ -109,6 +142,8 @@ def _explained(ports: Ports, job: Job, what: Command, outside: Outside) -> Chang
 def _outage(outside: Outside, ports: Ports) -> Reason:
     code = ReasonCode.INTERNAL
     if isinstance(outside, FleetUnavailable):
+        if outside.reason:
+            return outside.reason
         code = ReasonCode.API_UNAVAILABLE
     elif isinstance(outside, ObjectStoreUnavailable):
         code = ReasonCode.OBJECT_STORE_UNAVAILABLE

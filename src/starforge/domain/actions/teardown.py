@@ -1,33 +1,42 @@
 """Removes what an attempt had in the cluster and ends the job when all of it is proven gone."""
 
-from dataclasses import replace
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from starforge.domain.actions.apply import apply, guarded, load
 from starforge.domain.changes import Changes, Lease, Retry
+from starforge.domain.errors import FleetRefused
 from starforge.domain.job import Job, JobState, end
 from starforge.domain.news import changed_pods, pod_entries
 from starforge.domain.observation import RunPhase, RunSeen
 from starforge.domain.ports import Ports
-from starforge.domain.teardown import RemainingObject, Teardown, TeardownState
+from starforge.domain.reason import Reason
+from starforge.domain.teardown import RemainingObject, TeardownState, looked, pause
 from starforge.domain.telling import write
 
-AGAIN = timedelta(seconds=2)
+
+@dataclass(frozen=True)
+class _Look:
+    """What is left, or why the fleet will not remove it or say so."""
+
+    remaining: Sequence[RemainingObject] = ()
+    refused: Reason | None = None
 
 
 def teardown(ports: Ports, lease: Lease) -> None:
-    """TEARDOWN: delete, look what is left, and come again until nothing is; the watch brings the next look forward."""
+    """TEARDOWN: delete, look what is left, and come again until nothing is; the watch brings the next look forward.
+
+    What does not go is named, and tried again less and less often, for ever.
+    """
     job = load(ports, lease.command.run.job)
     if job.run != lease.command.run or job.state is not JobState.FINISHING or job.attempt.released_at:
         return apply(ports, Changes(done=True), lease)
-    if was_launched(job):
-        ports.fleet.delete(job.run)
-        remaining = tuple(ports.fleet.remaining(job.run))
-    else:
-        remaining = ()
-    _note(ports, job, remaining)
-    outcome = Changes(retry=Retry(ports.now() + AGAIN)) if remaining else Changes(done=True)
-    apply(ports, outcome, lease)
+    after = _note(ports, job, _remove(ports, job) if was_launched(job) else _Look())
+    left = after.attempt.teardown
+    if after.run != job.run or left is None or left.state is TeardownState.RELEASED:
+        return apply(ports, Changes(done=True), lease)
+    apply(ports, Changes(retry=Retry(ports.now() + pause(left, ports.now()))), lease)
 
 
 def was_launched(job: Job) -> bool:
@@ -35,25 +44,33 @@ def was_launched(job: Job) -> bool:
     return any(span.state in (JobState.LAUNCHING, JobState.PENDING) for span in job.attempt.spans)
 
 
-def _note(ports: Ports, job: Job, remaining: tuple[RemainingObject, ...]) -> None:
+def _remove(ports: Ports, job: Job) -> _Look:
+    try:
+        ports.fleet.delete(job.run)
+        return _Look(ports.fleet.remaining(job.run))
+    except FleetRefused as refused:
+        known = job.attempt.teardown
+        return _Look(known.remaining if known else (), refused.reason)
+
+
+def _note(ports: Ports, job: Job, look: _Look) -> Job:
     def decide(found: Job) -> Changes | None:
         before = found.attempt.teardown
         if found.run != job.run or before is None or found.attempt.released_at:
             return None
         at = ports.now()
         changes = Changes()
-        after = found.with_attempt(replace(found.attempt, teardown=replace(before, remaining=remaining[:100])))
-        if not remaining:
+        removal = looked(before, look.remaining, at, refused=look.refused)
+        after = found.with_attempt(replace(found.attempt, teardown=removal, released_at=removal.released_at))
+        if removal.released_at:
             _pods_gone(ports, found, changes, at)
-            released = Teardown(TeardownState.RELEASED, before.started_at, released_at=at)
-            after = after.with_attempt(replace(after.attempt, teardown=released, released_at=at))
             after = end(after, at) if after.attempt.logs_archived_at else after
         if after == found:
             return None
         write(changes, found, after, at, ports.random)
         return changes
 
-    guarded(ports, job.id, decide)
+    return guarded(ports, job.id, decide)
 
 
 def _pods_gone(ports: Ports, job: Job, changes: Changes, at: datetime) -> None:

@@ -1,41 +1,47 @@
 """The observer of a fleet: one is active by a lease, the others stand by."""
 
 import logging
-import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 
-from starforge.domain.actions.hear import hear
-from starforge.domain.actions.look_after import look_after
 from starforge.domain.actions.observe import Observer
-from starforge.domain.errors import StoreUnavailable
-from starforge.domain.names import RunKey
-from starforge.domain.observation import FleetHeard, RunSeen, Seen
+from starforge.domain.changes import Watcher
+from starforge.domain.errors import StoreUnavailable, Superseded
+from starforge.domain.observation import Seen
 from starforge.domain.ports import Ports
+from starforge.workers.watch.hearing import Hearing
+from starforge.workers.watch.pump import Pump
 
 LEASE_S = 15.0
 RENEW_S = 5.0
-BATCH_S = 0.1
-BATCH_MAX = 1000
-LOOK_S = 60.0
-_QUEUE_MAX = 20_000
+STAND_BY_S = 1.0
+AGAIN_MAX_S = 30.0
+GOOD_WHILE_S = 60.0
+# The port promises a word a second: a watch that is silent for so long hangs.
+SILENT_S = 10.0
+PAUSE_S, PAUSE_MAX_S = 0.2, 5.0
 _log = logging.getLogger(__name__)
 
 
 def watch(ports: Ports, stop: threading.Event) -> None:
     """Observe the fleet whenever the lease is ours, until `stop` is set."""
-    holder = ports.random()
+    holder, failures = ports.random(), 0
     while not stop.is_set():
-        if _renew(ports, holder):
+        again_s = STAND_BY_S
+        if _renew(ports, holder, LEASE_S):
             _log.info("observing fleet %s", ports.fleet.name)
-            _Watch(ports, stop, holder).run()
-        stop.wait(1.0)
+            began = time.monotonic()
+            went_well = _Watch(ports, stop, holder).run() or time.monotonic() - began > GOOD_WHILE_S
+            failures = 0 if went_well else min(failures + 1, 10)
+            again_s = min(STAND_BY_S * 2.0**failures, AGAIN_MAX_S)
+            _renew(ports, holder, 0.0)  # whoever stands by need not wait for its end
+        stop.wait(again_s)
 
 
-def _renew(ports: Ports, holder: str) -> bool:
+def _renew(ports: Ports, holder: str, lease_s: float) -> bool:
     try:
-        return ports.store.renew_observer(ports.fleet.name, holder=holder, at=ports.now(), lease_s=LEASE_S)
+        return ports.store.renew_observer(ports.fleet.name, holder=holder, at=ports.now(), lease_s=lease_s)
     except StoreUnavailable as outage:
         _log.warning("the observer can't keep its lease: %s", outage)
         return False
@@ -44,92 +50,50 @@ def _renew(ports: Ports, holder: str) -> bool:
 class _Watch:
     """One time of holding the lease."""
 
-    def __init__(self, ports: Ports, stop: threading.Event, holder: str) -> None:
-        self._ports, self._stop, self._holder = ports, stop, holder
-        self._end = threading.Event()
-        self._seen: queue.Queue[Seen] = queue.Queue(_QUEUE_MAX)
-        self._observer = Observer(ports)
-        self._problem: str | None = None
-        self._mentioned: set[RunKey] = set()
-        self._looked = time.monotonic()
-        self._heard_before = False
-        self._renewed = self._renew_tried = time.monotonic()
+    def __init__(
+        self, ports: Ports, stop: threading.Event, holder: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._ports, self._stop, self._holder, self._clock = ports, stop, holder, clock
+        self._observer = Observer(ports, Watcher(ports.fleet.name, holder))
+        self._hearing = Hearing(ports, holder)
+        self._pump = Pump(ports.fleet, self._observer.resume, clock)
+        self._renewed = self._renew_tried = clock()
 
-    def run(self) -> None:
-        """Observe until stopped, until the lease is lost, or until the fleet's watch fails by a defect."""
-        pump = threading.Thread(target=self._pump, name="watch", daemon=True)
-        pump.start()
+    def run(self) -> bool:
+        """Observe until stopped or until the lease is lost; False if it is the fleet's watch that failed or hangs."""
+        self._pump.start()
         try:
-            while not self._stop.is_set() and pump.is_alive() and self._still_ours():
-                self._take(list(self._batch()))
-                self._look_after()
+            while not self._stop.is_set() and self._still_ours():
+                if not self._pump.works(SILENT_S):
+                    _log.error("the watch of fleet %s says nothing any more", self._ports.fleet.name)
+                    return False
+                self._take(list(self._pump.batch()))
+        except Superseded as lost:
+            _log.warning("%s", lost)
         finally:
-            self._end.set()
-            pump.join(10)
-
-    def _pump(self) -> None:
-        try:
-            for seen in self._ports.fleet.watch(self._observer.resume, self._end):
-                self._put(seen)
-        except Exception:  # noqa: BLE001  it is told, and started again
-            _log.exception("the watch of fleet %s failed; it is started again", self._ports.fleet.name)
-
-    def _put(self, seen: Seen) -> None:
-        while not self._end.is_set():
-            try:
-                return self._seen.put(seen, timeout=0.5)
-            except queue.Full:
-                continue
+            self._pump.end()
+        return True
 
     def _still_ours(self) -> bool:
-        now = time.monotonic()
+        now = self._clock()
         if now - self._renew_tried >= RENEW_S:
             self._renew_tried = now
-            if _renew(self._ports, self._holder):
+            if _renew(self._ports, self._holder, LEASE_S):
                 self._renewed = now
         return now - self._renewed < LEASE_S - RENEW_S / 2
 
-    def _batch(self) -> Iterator[Seen]:
-        try:
-            yield self._seen.get(timeout=0.5)
-        except queue.Empty:
-            return
-        until = time.monotonic() + BATCH_S
-        for _ in range(BATCH_MAX):
-            try:
-                yield self._seen.get(timeout=max(0.0, until - time.monotonic()))
-            except queue.Empty:
-                return
+    def _take(self, batch: Sequence[Seen]) -> None:
+        """Write a batch, however long the database is away: what was read from the fleet is not read again.
 
-    def _take(self, batch: list[Seen]) -> None:
-        """Write a batch, however long the database is away: what was read from the fleet is not read again."""
-        self._mentioned |= {seen.run for seen in batch if isinstance(seen, RunSeen)}
-        pause = 0.2
+        Superseded if somebody else has taken over meanwhile, who reads it again.
+        """
+        pause = PAUSE_S
         while not self._stop.is_set():
             try:
                 self._observer.observe(batch)
-                self._hear(batch)
+                self._hearing.take(batch)
                 return self._observer.tick()
             except StoreUnavailable as outage:
                 _log.warning("the observer waits for the database: %s", outage)
                 self._stop.wait(pause)
-                pause = min(pause * 2, 5.0)
-
-    def _look_after(self) -> None:
-        """Now and then ask about runs that nothing was told of since the last time."""
-        if time.monotonic() - self._looked < LOOK_S:
-            return
-        self._looked = time.monotonic()
-        mentioned, self._mentioned = frozenset(self._mentioned), set()
-        try:
-            self._take(list(look_after(self._ports, mentioned)))
-        except StoreUnavailable as outage:
-            _log.warning("runs that are silent are not looked after: %s", outage)
-
-    def _hear(self, batch: list[Seen]) -> None:
-        heard = [seen for seen in batch if isinstance(seen, FleetHeard)]
-        if heard and (not self._heard_before or heard[-1].problem != self._problem):
-            problem = heard[-1].problem
-            changed = (problem is None) != (self._problem is None)
-            hear(self._ports, problem, tell=changed)
-            self._problem, self._heard_before = problem, True
+                pause = min(pause * 2, PAUSE_MAX_S)

@@ -13,7 +13,7 @@ from starforge.domain.spec import PoolSpec
 
 
 def labels(order: LaunchOrder) -> dict[str, str]:
-    return {**run_labels(order.run), LABEL_PROJECT: order.spec.project}
+    return {**run_labels(order.run, order.installation), LABEL_PROJECT: order.spec.project}
 
 
 def annotations(order: LaunchOrder) -> dict[str, str]:

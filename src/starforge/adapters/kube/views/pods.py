@@ -73,7 +73,7 @@ def _first_machine(pod: KubeObject) -> int:
 def _view(pod: KubeObject, machine: int | None, observed_at: datetime) -> PodView:
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     inside = containers(pod)
-    conditions = tuple(_condition(each) for each in (status.get("conditions") or [])[:_CONDITIONS_MAX])
+    conditions = tuple(condition_view(each) for each in (status.get("conditions") or [])[:_CONDITIONS_MAX])
     return PodView(
         uid=metadata["uid"],
         name=metadata["name"],
@@ -106,7 +106,7 @@ def _phase(status: KubeObject) -> PodPhase:
     return PodPhase(phase) if phase in PodPhase.__members__ else PodPhase.UNKNOWN
 
 
-def _condition(condition: KubeObject) -> PodCondition:
+def condition_view(condition: KubeObject) -> PodCondition:
     return PodCondition(
         condition["type"],
         _STATUS.get(condition["status"]),

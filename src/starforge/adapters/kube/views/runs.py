@@ -4,12 +4,14 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from starforge.adapters.kube.labels import KubeObject
-from starforge.adapters.kube.views.pods import pod_views
+from starforge.adapters.kube.views.pods import condition_view, pod_views
+from starforge.adapters.kube.views.times import deletion_requested, parse_time
 from starforge.domain.names import RunKey
-from starforge.domain.observation import RayJobView, RunPhase, RunSeen, rayjob_phase
+from starforge.domain.observation import RayClusterView, RayJobView, RunPhase, RunSeen, rayjob_phase
 from starforge.domain.redaction import redact_or_none
 
 MESSAGE_MAX = 20_000
+_FAILURE = "ReplicaFailure"
 
 
 def rayjob_view(rayjob: KubeObject, observed_at: datetime) -> RayJobView:
@@ -26,20 +28,37 @@ def rayjob_view(rayjob: KubeObject, observed_at: datetime) -> RayJobView:
         reason=redact_or_none(status.get("reason")),
         message=redact_or_none(status.get("message"), MESSAGE_MAX),
         observed_at=observed_at,
+        ended_at=parse_time(status.get("endTime")),
+        deletion_requested_at=deletion_requested(metadata),
     )
 
 
+def raycluster_view(raycluster: KubeObject) -> RayClusterView:
+    metadata, status = raycluster["metadata"], raycluster.get("status") or {}
+    conditions = [condition_view(each) for each in status.get("conditions") or []]
+    failure = next((each for each in conditions if each.type == _FAILURE and each.status), None)
+    return RayClusterView(metadata["name"], metadata["namespace"], metadata["uid"], failure)
+
+
 def run_seen(
-    run: RunKey, rayjob: KubeObject | None, pods: Iterable[KubeObject], machines: Mapping[str, int], at: datetime
+    run: RunKey,
+    rayjob: KubeObject | None,
+    pods: Iterable[KubeObject],
+    machines: Mapping[str, int],
+    at: datetime,
+    *,
+    raycluster: KubeObject | None = None,
+    gone: Iterable[KubeObject] = (),
 ) -> RunSeen:
-    """The run as it is; `rayjob` is None only if it is known that there is none."""
-    views = pod_views(pods, machines, at)
+    """The run as it is; `rayjob` is None only if it is known that there is none. `gone` are Pods that just went."""
+    views, lost = pod_views(pods, machines, at), pod_views(gone, machines, at)
     if rayjob is None:
-        return RunSeen(run, RunPhase.ABSENT, at, views)
+        return RunSeen(run, RunPhase.ABSENT, at, views, gone=lost)
     view = rayjob_view(rayjob, at)
     phase = rayjob_phase(view.job_status, view.deployment_status)
-    return RunSeen(run, phase, at, views, view, view.uid, view.message)
+    cluster = raycluster_view(raycluster) if raycluster else None
+    return RunSeen(run, phase, at, views, view, view.uid, view.message, cluster, lost)
 
 
-def newest(rayjobs: Iterable[KubeObject]) -> KubeObject | None:
-    return max(rayjobs, key=lambda rayjob: rayjob["metadata"]["creationTimestamp"], default=None)
+def newest(objects: Iterable[KubeObject]) -> KubeObject | None:
+    return max(objects, key=lambda each: each["metadata"]["creationTimestamp"], default=None)

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from starforge.adapters.kube.labels import KubeObject, run_of
 from starforge.adapters.kube.views.pods import assign_machines
-from starforge.adapters.kube.views.runs import newest, run_seen
+from starforge.adapters.kube.views.runs import newest, raycluster_view, run_seen
 from starforge.adapters.kube.watch.messages import Changed, Kind, Listed
 from starforge.adapters.kube.watch.uids import Uids
 from starforge.domain.names import RunKey
@@ -23,6 +23,7 @@ class Board:
         self._listed: set[Kind] = set()
         self._dirty: set[RunKey] = set()
         self._machines: dict[RunKey, dict[str, int]] = {}
+        self._gone: dict[RunKey, list[KubeObject]] = {}
 
     @property
     def complete(self) -> bool:
@@ -57,10 +58,6 @@ class Board:
             self._objects[message.kind][uid] = message.object
             self._learn(message.kind, message.object)
 
-    def mark_all(self) -> None:
-        """Tell of every run again, so that nobody has to ask about one that is only quiet."""
-        self._dirty |= {run for _, run in self._by_run}
-
     def take_dirty(self, at: datetime) -> list[RunSeen]:
         """The runs that changed, as they are now; asked for when `complete`."""
         runs, self._dirty = sorted(self._dirty), set()
@@ -76,9 +73,11 @@ class Board:
     def _learn(self, kind: Kind, found: KubeObject) -> None:
         run = self.run_of(kind, found)
         if run is not None:
-            self._uids.add(found["metadata"]["uid"], run)
-            self._by_run.setdefault((kind, run), {})[found["metadata"]["uid"]] = found
-            self._mark(kind, run)
+            uid, of_run = found["metadata"]["uid"], self._by_run.setdefault((kind, run), {})
+            self._uids.add(uid, run)
+            before, of_run[uid] = of_run.get(uid), found
+            if kind in _NEEDED or (kind is Kind.RAYCLUSTER and _tells_more(before, found)):
+                self._dirty.add(run)
         if kind is Kind.RAYJOB:
             self._match_submitters()
 
@@ -97,20 +96,26 @@ class Board:
         of_run.pop(found["metadata"]["uid"], None)
         if not of_run:
             self._by_run.pop((kind, run), None)
-        self._mark(kind, run)
-
-    def _mark(self, kind: Kind, run: RunKey) -> None:
+        if kind is Kind.POD:
+            self._gone.setdefault(run, []).append(found)
         if kind in _NEEDED:
             self._dirty.add(run)
 
     def _seen(self, run: RunKey, at: datetime) -> RunSeen:
         rayjob = newest(self._by_run.get((Kind.RAYJOB, run), {}).values())
         pods = list(self._by_run.get((Kind.POD, run), {}).values())
-        machines = assign_machines(pods, self._machines.get(run, {}))
+        known = self._machines.get(run, {})
+        machines, gone = assign_machines(pods, known), self._gone.pop(run, [])
         self._machines[run] = machines
         if rayjob is None and not pods:
             del self._machines[run]
-        return run_seen(run, rayjob, pods, machines, at)
+        raycluster = newest(self._by_run.get((Kind.RAYCLUSTER, run), {}).values())
+        return run_seen(run, rayjob, pods, known | machines, at, raycluster=raycluster, gone=gone)
+
+
+def _tells_more(before: KubeObject | None, after: KubeObject) -> bool:
+    """Whether a RayCluster says something new that matters: it changes with every Pod, which is told anyway."""
+    return before is None or raycluster_view(before) != raycluster_view(after)
 
 
 def _version(found: KubeObject) -> str | None:

@@ -17,26 +17,21 @@ def chunks(response: BaseHTTPResponse) -> Iterator[bytes]:
 
 
 class LineSplitter:
-    """Cuts bytes into lines without their ends; of a line longer than `longest` only the beginning is kept."""
+    """Cuts bytes into lines without their ends."""
 
-    def __init__(self, longest: int | None = None) -> None:
-        self._longest = longest
+    def __init__(self) -> None:
         self._held = bytearray()
 
     def feed(self, chunk: bytes) -> list[bytes]:
         *ends, rest = chunk.split(b"\n")
         lines = []
         for piece in ends:
-            self._hold(piece)
+            self._held += piece
             lines.append(bytes(self._held))
             self._held.clear()
-        self._hold(rest)
+        self._held += rest
         return lines
 
     def rest(self) -> bytes:
         """What came after the last line end."""
         return bytes(self._held)
-
-    def _hold(self, piece: bytes) -> None:
-        room = len(piece) if self._longest is None else max(0, self._longest - len(self._held))
-        self._held += piece[:room]

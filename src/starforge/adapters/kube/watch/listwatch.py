@@ -14,6 +14,7 @@ from starforge.adapters.kube.labels import KubeObject
 from starforge.adapters.kube.watch.backoff import Backoff
 from starforge.adapters.kube.watch.lines import LineSplitter, chunks
 from starforge.adapters.kube.watch.messages import Changed, Heard, Inbox, Kind, Listed
+from starforge.adapters.kube.watch.slimming import slimmed
 from starforge.adapters.kube.watch.streams import BROKEN, Streams
 
 WATCH_S = 240
@@ -29,7 +30,10 @@ class StaleWatch(Exception):
 
 @dataclass(frozen=True)
 class Source:
-    """What to watch. `resumable` kinds go on from the last version; others, as Events, are listed again each time."""
+    """What to watch. `resumable` kinds go on from the last version; others, as Events, are listed again each time.
+
+    A list of a resumable kind is told whole, as what it lacks is gone; others page by page, as they may be long.
+    """
 
     kind: Kind
     path: str
@@ -72,9 +76,18 @@ class ListWatch:
         return 0.0
 
     def _list(self) -> str:
+        """Tells what there is, page by page where nobody needs to know what is not there; the version of the list."""
         query = {"labelSelector": self._source.labels} if self._source.labels else {}
-        objects, version = self._api.list(self._source.path, query)
-        self._inbox.put(Listed(self._source.kind, [_slim(each) for each in objects]))
+        found: list[KubeObject] = []
+        version = ""
+        for page in self._api.pages(self._source.path, query):
+            slim = [slimmed(self._source.kind, each) for each in page.objects]
+            found, version = [*(found if page.adds else ()), *slim], page.version
+            if not self._source.resumable:
+                self._inbox.put(Listed(self._source.kind, slim))
+                found = []
+        if self._source.resumable:
+            self._inbox.put(Listed(self._source.kind, found))
         return version
 
     def _follow(self, version: str) -> None:
@@ -87,13 +100,17 @@ class ListWatch:
     def _watch(self, version: str) -> str:
         """One watch until it ends, and the version to go on from; StaleWatch if it can't go on from there."""
         began, said = self._clock(), False
-        with self._api.stream(self._source.path, self._query(version), quiet_s=QUIET_S) as response:
-            self._inbox.put(Heard(self._source.kind))
-            for change in self._changes(response):
-                said = said or change.get("type") != "BOOKMARK"
-                version = self._take(change) or version
-        lasted = self._clock() - began
-        if not said and lasted < QUICK_S and not self._streams.halted.is_set():
+        try:
+            with self._api.stream(self._source.path, self._query(version), quiet_s=QUIET_S) as response:
+                self._inbox.put(Heard(self._source.kind))
+                for change in self._changes(response):
+                    said = said or change.get("type") != "BOOKMARK"
+                    version = self._take(change) or version
+        finally:
+            quick = self._clock() - began < QUICK_S
+            if not quick:
+                self._backoff.reset()  # however it ends: it went well for a while
+        if quick and not said and not self._streams.halted.is_set():
             raise StaleWatch
         self._backoff.reset()
         return version
@@ -107,7 +124,7 @@ class ListWatch:
 
     def _changes(self, response: BaseHTTPResponse) -> Iterator[KubeObject]:
         splitter = LineSplitter()
-        with self._streams.reading(self._source.kind, response):
+        with self._streams.reading(response):
             try:
                 for chunk in chunks(response):
                     yield from (json.loads(line) for line in splitter.feed(chunk) if line.strip())
@@ -122,15 +139,10 @@ class ListWatch:
         if word == "ERROR" or "metadata" not in found:
             raise StaleWatch
         if word != "BOOKMARK":
-            self._inbox.put(Changed(self._source.kind, _slim(found), deleted=word == "DELETED"))
+            change_seen = Changed(self._source.kind, slimmed(self._source.kind, found), deleted=word == "DELETED")
+            self._inbox.put(change_seen)
         version: str | None = found["metadata"].get("resourceVersion")
         return version
-
-
-def _slim(found: KubeObject) -> KubeObject:
-    """Without what no view reads and what makes up half of an object."""
-    found["metadata"].pop("managedFields", None)
-    return found
 
 
 def _problem(kind: Kind, error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Watches a namespace: one thread a kind, one a log, and this one, which puts together what they say."""
+"""Watches a namespace: one thread a kind, a few for all logs, and this one, which puts together what they say."""
 
 import threading
 import time
@@ -14,6 +14,7 @@ from starforge.adapters.kube.watch.eventdesk import EventDesk
 from starforge.adapters.kube.watch.listwatch import ListWatch, Source
 from starforge.adapters.kube.watch.logs.followers import Followers
 from starforge.adapters.kube.watch.messages import Changed, Heard, Inbox, Kind, LinesThere, Listed, Message
+from starforge.adapters.kube.watch.pictures import Pictures
 from starforge.adapters.kube.watch.streams import Streams
 from starforge.adapters.kube.watch.timers import Timers
 from starforge.adapters.kube.watch.uids import Uids
@@ -55,7 +56,8 @@ class Observer:
         self._inbox = Inbox(self._streams.halted)
         uids = Uids()
         self._board, self._desk = Board(uids), EventDesk(uids)
-        self._followers = Followers(api, namespace, resume, self._inbox, self._streams)
+        self._followers = Followers(api, namespace, resume, self._inbox)
+        self._pictures = Pictures()
         self._problems: dict[Kind, str | None] = {}
         self._timers = Timers()
         self._tell_all_at = self._clock() + TELL_ALL_S
@@ -129,20 +131,26 @@ class Observer:
         if name == _HEARD:
             yield from self._every_second()
         elif name == _RUNS:
-            yield from self._board.take_dirty(self._now())
+            yield from self._pictures.keep(self._board.take_dirty(self._now()))
         else:
             yield from self._followers.fetch(name)
+            if self._followers.has_more(name):
+                self._timers.set(name, self._clock())
 
     def _every_second(self) -> Iterator[Seen]:
         clock = self._clock()
         self._timers.set(_HEARD, clock + HEARD_S)
         self._followers.wake_late(clock)
         yield from self._desk.matched(clock)
-        if self._clock() >= self._tell_all_at:
-            self._tell_all_at = self._clock() + TELL_ALL_S
-            self._board.mark_all()
-            self._timers.set(_RUNS, self._clock() + COALESCE_S)
+        if clock >= self._tell_all_at and self._sees_runs:
+            self._tell_all_at = clock + TELL_ALL_S
+            yield from self._pictures.again(self._now())
         yield FleetHeard(self._now(), self._problem())
+
+    @property
+    def _sees_runs(self) -> bool:
+        """Whether what was told last is how it is now."""
+        return self._board.complete and not any(map(self._problems.get, (Kind.RAYJOB, Kind.POD)))
 
     def _problem(self) -> str | None:
         told = next((each for each in self._problems.values() if each), None)

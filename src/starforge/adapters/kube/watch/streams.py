@@ -16,14 +16,14 @@ class Streams:
 
     def __init__(self) -> None:
         self.halted = threading.Event()
-        self._open: dict[int, tuple[str, BaseHTTPResponse]] = {}
+        self._open: dict[int, BaseHTTPResponse] = {}
         self._lock = threading.Lock()
 
     @contextmanager
-    def reading(self, name: str, response: BaseHTTPResponse) -> Iterator[None]:
-        """`response` can be woken by `wake(name)` and by `halt` within the block."""
+    def reading(self, response: BaseHTTPResponse) -> Iterator[None]:
+        """`response` is ended by `halt` within the block."""
         with self._lock:
-            self._open[id(response)] = (name, response)
+            self._open[id(response)] = response
         try:
             if self.halted.is_set():
                 _shut(response)
@@ -32,18 +32,11 @@ class Streams:
             with self._lock:
                 del self._open[id(response)]
 
-    def wake(self, name: str) -> None:
-        """Ends what is being read under this name."""
-        with self._lock:
-            for found, response in self._open.values():
-                if found == name:
-                    _shut(response)
-
     def halt(self) -> None:
         """Ends everything, now and from now on."""
         self.halted.set()
         with self._lock:
-            for _, response in self._open.values():
+            for response in self._open.values():
                 _shut(response)
 
 

@@ -5,10 +5,12 @@ from sqlmodel import SQLModel
 
 from starforge.adapters.store.tables.code import CapsuleRow, CodeRow, IdempotencyRow, InlineCodeRow, UploadRow
 from starforge.adapters.store.tables.feed import FeedHeadRow, FeedTableRow, TimelineRow
+from starforge.adapters.store.tables.health import HealthRow
 from starforge.adapters.store.tables.jobs import AttemptRow, JobLabelRow, JobRow, JobSeriesRow, PodRow
 from starforge.adapters.store.tables.output import LogChunkRow, LogSourceRow, MetricPointRow, MetricSeriesRow
+from starforge.adapters.store.tables.sweep import InstallationRow, StrayRow
 from starforge.adapters.store.tables.tokens import TokenRow
-from starforge.adapters.store.tables.work import CommandRow, ObserverRow
+from starforge.adapters.store.tables.work import CommandRow, ObserverRow, PulseRow
 
 METADATA = SQLModel.metadata
 
@@ -19,9 +21,11 @@ def _core(model: type[SQLModel]) -> Table:
 
 JOB, ATTEMPT, POD = _core(JobRow), _core(AttemptRow), _core(PodRow)
 JOB_SERIES, JOB_LABEL = _core(JobSeriesRow), _core(JobLabelRow)
-COMMAND, OBSERVER, IDEMPOTENCY = _core(CommandRow), _core(ObserverRow), _core(IdempotencyRow)
+COMMAND, OBSERVER, PULSE = _core(CommandRow), _core(ObserverRow), _core(PulseRow)
+IDEMPOTENCY = _core(IdempotencyRow)
 FEED, FEED_HEAD, TIMELINE = _core(FeedTableRow), _core(FeedHeadRow), _core(TimelineRow)
 LOG_SOURCE, LOG_CHUNK = _core(LogSourceRow), _core(LogChunkRow)
 METRIC_SERIES, METRIC_POINT = _core(MetricSeriesRow), _core(MetricPointRow)
 CODE, UPLOAD, CAPSULE, INLINE_CODE = _core(CodeRow), _core(UploadRow), _core(CapsuleRow), _core(InlineCodeRow)
-TOKEN = _core(TokenRow)
+TOKEN, HEALTH = _core(TokenRow), _core(HealthRow)
+INSTALLATION, STRAY = _core(InstallationRow), _core(StrayRow)

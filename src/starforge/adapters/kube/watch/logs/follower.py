@@ -1,127 +1,175 @@
 """Follows the log of one container until it has ended and all of it was read."""
 
-import threading
-from collections.abc import Callable
+import asyncio
+import contextlib
+import socket
 from dataclasses import dataclass
+from enum import Enum, auto
 
-from urllib3.response import BaseHTTPResponse
+from kubernetes.client.exceptions import ApiException
 
 from starforge.adapters.kube.client import KubeApi
-from starforge.adapters.kube.errors import UNREACHABLE
+from starforge.adapters.kube.errors import UNREACHABLE, short
 from starforge.adapters.kube.watch.backoff import Backoff
-from starforge.adapters.kube.watch.lines import LineSplitter, chunks
+from starforge.adapters.kube.watch.logs.answer import Answer, Broken, Refused
 from starforge.adapters.kube.watch.logs.buffer import Buffer
-from starforge.adapters.kube.watch.logs.cursor import Cursor, after, split_stamp
-from starforge.adapters.kube.watch.logs.resume import Line, Resume
-from starforge.adapters.kube.watch.streams import BROKEN, Streams
-from starforge.domain.logs import LINE_MAX_BYTES
-from starforge.domain.observation import RawLine
-from starforge.domain.redaction import redact_bytes
+from starforge.adapters.kube.watch.logs.cursor import Cursor, Piece
+from starforge.adapters.kube.watch.logs.intake import Intake
+from starforge.adapters.kube.watch.logs.loop import LogLoop
+from starforge.adapters.kube.watch.logs.pieces import Pieces
+from starforge.adapters.kube.watch.logs.rayfile import RayFile
+from starforge.adapters.kube.watch.logs.resume import Resume
+from starforge.adapters.kube.watch.logs.slots import Slots
 
-# A log that says nothing for so long is asked for again, in case that nobody is at the other end any more.
-QUIET_S = 300.0
-_STAMP_BYTES = 40
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 10.0
+# Refused so often in a row, a log is said to be interrupted; these answers alone are no trouble, but come and go.
+REFUSALS = 3
+_USUAL = (400, 404, 429)
 
 
 @dataclass(frozen=True)
 class Target:
-    """A container's log; `source` names it as LogSeen does."""
+    """A container's log; `source` names it as LogSeen does, `previous` is its run before it was restarted."""
 
     source: str
+    pod: str
     path: str
     container: str
+    previous: bool = False
 
 
+class Read(Enum):
+    """What came of asking for a log: all that there is, a part of it, or nothing."""
+
+    WHOLE = auto()
+    BROKEN = auto()
+    REFUSED = auto()
+
+
+@dataclass(frozen=True)
 class Ends:
-    """What a follower must know about its container: that it ended, that its Pod is gone. Waiting wakes on either."""
+    """What is known of a container: that it has ended, that its Pod is gone, which is an end too."""
 
-    def __init__(self, *, ended: bool = False) -> None:
-        self.ended = ended
-        self.gone = False
-        self._news = threading.Condition()
-
-    def say(self, *, ended: bool = False, gone: bool = False) -> None:
-        with self._news:
-            if (ended and not self.ended) or (gone and not self.gone):
-                self.ended, self.gone = self.ended or ended or gone, self.gone or gone
-                self._news.notify_all()
-
-    def wake(self) -> None:
-        with self._news:
-            self._news.notify_all()
-
-    def wait(self, seconds: float, *, unless: Callable[[], bool]) -> None:
-        with self._news:
-            if not unless():
-                self._news.wait(seconds)
+    ended: bool = False
+    gone: bool = False
 
 
 class Follower:
-    """`run` is a thread's work: lines go into the buffer, which is closed at the end of the log."""
+    """`run` is a task's work: lines go into the buffer, which is closed at the end of the log."""
 
     def __init__(
-        self, api: KubeApi, target: Target, cursor: Cursor | None, *, buffer: Buffer, ends: Ends, streams: Streams
+        self,
+        api: KubeApi,
+        target: Target,
+        cursor: Cursor | None,
+        *,
+        ends: Ends,
+        buffer: Buffer,
+        loop: LogLoop,
+        slots: Slots,
+        ray: RayFile,
     ) -> None:
-        self._api, self._target, self._cursor = api, target, cursor
-        self._buffer, self._ends, self._streams = buffer, ends, streams
-        self._backoff = Backoff(first_s=0.25, longest_s=10.0)
+        self._api, self._target, self._ends = api, target, ends
+        self._buffer, self._loop, self._slots = buffer, loop, slots
+        self._intake = Intake(cursor, buffer, loop, ray)
+        self._backoff = Backoff(first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S)
+        self._news = asyncio.Event()
+        self._problem = "it could not be asked for"
+        self._refusals = 0
+        self._is_interrupted = False
 
-    def run(self) -> None:
-        while not self._streams.halted.is_set():
-            ended, gone = self._ends.ended, self._ends.gone
-            whole = self._read(follow=not ended)
-            if self._streams.halted.is_set():
-                return
+    def say(self, ends: Ends) -> None:
+        """Notes what is new of the container; called on the loop."""
+        if ends.gone > self._ends.gone or ends.ended > self._ends.ended:
+            self._ends = ends
+            self._news.set()
+
+    async def run(self) -> None:
+        whole = False
+        while True:
+            ends = self._ends
+            self._news.clear()
+            # After an interruption it is read to its end first, as one that is followed and silent tells nothing.
+            read = await self._read(follow=not ends.ended and not self._is_interrupted)
+            self._note(read)
+            whole = read is Read.WHOLE or (whole and read is Read.REFUSED)
             # Read to its end after it is known to have ended, a log is whole; a Pod that is gone has no more to give.
-            if gone or (ended and whole):
-                self._buffer.close()
-                return
-            self._pause(ended=ended, gone=gone)
+            if ends.ended and read is Read.WHOLE:
+                return self._buffer.close()
+            if ends.gone:
+                return self._buffer.close(None if whole else self._missing())
+            await self._pause()
 
-    def _pause(self, *, ended: bool, gone: bool) -> None:
-        def news() -> bool:
-            return self._streams.halted.is_set() or (self._ends.ended, self._ends.gone) != (ended, gone)
+    def _note(self, read: Read) -> None:
+        if read is Read.WHOLE and self._is_interrupted:
+            self._is_interrupted = False
+            self._buffer.interrupt(None)
+        if self._refusals >= REFUSALS and not self._is_interrupted:
+            self._is_interrupted = True
+            self._buffer.interrupt(self._problem)
 
-        self._ends.wait(self._backoff.next_s(), unless=news)
-
-    def _read(self, *, follow: bool) -> bool:
-        """Reads what there is, with `follow` also what comes; whether the answer was whole."""
+    async def _read(self, *, follow: bool) -> Read:
+        """Reads what there is, with `follow` also what comes."""
+        cursor = self._intake.cursor
         query: dict[str, str | int] = {"container": self._target.container, "timestamps": "true"}
         if follow:
             query["follow"] = "true"
-        if self._cursor:
-            query["sinceTime"] = self._cursor.since
-        try:
-            with self._api.stream(self._target.path, query, quiet_s=QUIET_S) as response:
-                return self._take(response)
-        except UNREACHABLE:
-            return False  # Whatever it is, it passes, or the watch will say that the Pod is gone.
-
-    def _take(self, response: BaseHTTPResponse) -> bool:
-        resume, splitter = Resume(self._cursor), LineSplitter(LINE_MAX_BYTES + _STAMP_BYTES)
-        with self._streams.reading(self._target.source, response):
+        if self._target.previous:
+            query["previous"] = "true"
+        if cursor and cursor.count:
+            query["sinceTime"] = cursor.since
+        async with self._slots.turn():
             try:
-                for chunk in chunks(response):
-                    self._add(resume, splitter.feed(chunk))
-                    self._backoff.reset()
-            except BROKEN:
-                return False
+                sock = await self._loop.opening(lambda: self._api.dial(self._target.path, query), undo=_closed)
+            except UNREACHABLE as error:
+                self._problem = short(error)
+                return Read.REFUSED
+            answer = Answer(sock, self._loop.loop)
+            with self._slots.reading(self._target.source, answer):
+                return await self._take(answer)
+
+    async def _take(self, answer: Answer) -> Read:
+        resume, pieces = Resume(self._intake.cursor), Pieces()
+        try:
+            while (chunk := await self._next(answer)) is not None:
+                await self._add(resume, pieces.feed(chunk))
+        except Broken:
+            self._problem = "the connection broke"
+            return Read.BROKEN
+        except Refused as refused:
+            self._problem = _said(refused)
+            self._refusals += refused.status not in _USUAL
+            return Read.REFUSED
         # The last line of a log may have no end; while the container runs it is read again when it has.
-        self._add(resume, [splitter.rest()] if splitter.rest() and self._ends.ended else [])
-        self._put(resume.end())
-        return True
+        await self._add(resume, pieces.end() if self._ends.ended else [])
+        await self._intake.add(resume.end())
+        self._refusals = 0
+        return Read.WHOLE
 
-    def _add(self, resume: Resume, lines: list[bytes]) -> None:
-        found: list[Line] = []
-        for line in lines:
-            stamped = split_stamp(line)
-            if stamped is not None:
-                found += resume.feed(*stamped)
-        self._put(found)
+    async def _next(self, answer: Answer) -> bytes | None:
+        await answer.ready()
+        await self._buffer.for_more()
+        return answer.take()
 
-    def _put(self, lines: list[Line]) -> None:
-        ready = []
-        for stamp, data in lines:
-            self._cursor = after(self._cursor, stamp)
-            ready.append((RawLine(redact_bytes(data), stamp.at), self._cursor))
-        self._buffer.add(ready)
+    async def _add(self, resume: Resume, pieces: list[Piece]) -> None:
+        if pieces:
+            self._backoff.reset()
+            self._refusals = 0
+            await self._intake.add([new for piece in pieces for new in resume.feed(piece)])
+
+    async def _pause(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._news.wait(), self._backoff.next_s())
+
+    def _missing(self) -> str:
+        return f"Pod {self._target.pod} was gone before its log was read to the end: {self._problem}."
+
+
+def _closed(sock: socket.socket) -> None:
+    sock.close()
+
+
+def _said(refused: Refused) -> str:
+    error = ApiException(status=refused.status)
+    error.body = refused.body.decode(errors="replace")
+    return f"the Kubernetes API answered {refused.status}: {short(error)}".rstrip(".")
