@@ -1,6 +1,7 @@
 """`starforge sweep`, as an administrator uses it: on the database and the fleet alone."""
 
 import json
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,9 +26,10 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [name for name in os.environ if name.startswith("FORGE_")]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("FORGE_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("FORGE_DEFAULT_FLEET_KIND", "simulated")
-    monkeypatch.delenv("FORGE_REDIS_URL", raising=False)
     return tmp_path
 
 
