@@ -23,7 +23,8 @@ from starforge.domain.names import Digest, JobId, RunKey, job_id, run_name
 from starforge.domain.observation import EventSeen, FleetHeard, LogSeen, PodRole, RunPhase, RunSeen, Seen
 from starforge.domain.ports import LaunchOrder, Resume, Signed, StopAnswer
 from starforge.domain.spec import Deadlines, EnvVar, JobSpec, PoolSpec
-from starforge.domain.wire import Exit, FrameParser
+from starforge.domain.unframing import FrameParser
+from starforge.domain.wire import Exit
 from tests.e2e.conftest import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]

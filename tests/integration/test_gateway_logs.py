@@ -6,6 +6,10 @@ from typing import Any
 import httpx
 import pytest
 
+from starforge.domain.actions.move_logs import move_logs
+from starforge.domain.errors import ObjectStoreUnavailable
+from starforge.domain.names import JobId, RunKey
+from starforge.domain.queries import LogRange
 from tests.integration.gateway import PATIENCE_S, Gateway, Refused, platform
 
 FOLLOW = """
@@ -193,3 +197,76 @@ def test_an_archived_log_can_be_downloaded_whole(gateway: Gateway, ended: str) -
         lines = every_line(gateway, ended, source["key"])
         assert text == "".join(f"{line['text']}\n" for line in lines)
         assert (len(text.encode()), len(lines)) == (source["bytes"], source["lines"])
+
+
+SEARCH = 'query($id: ID!) { job(id: $id) { name logSearch(query: "1", first: 100) { nodes { line { number } } } } }'
+LINES = "logs(first: 5) { totalCount }"
+BOTH = f"query($a: ID!, $b: ID!) {{ a: job(id: $a) {{ {LINES} }} b: job(id: $b) {{ {LINES} }} }}"
+NAMED_PAGE = "query($id: ID!) { job(id: $id) { name logs(first: 5) { nodes { number text } } } }"
+
+
+Moved = tuple[str, list[dict[str, Any]], list[dict[str, Any]], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def moved(gateway: Gateway) -> Moved:
+    """A job whose lines are in the object store, and its lines, chunks and matches as they were when they were rows."""
+    job = gateway.submit(seconds=40)
+    gateway.finished(job)
+    before = every_line(gateway, job), follow(gateway, job), gateway.ask(SEARCH, id=job)
+    move_logs(gateway.parts.ports, seconds=PATIENCE_S)
+    rows = gateway.parts.ports.store.log_lines(LogRange(RunKey(JobId(job), 1), "driver", 1, 10_000))
+    assert (len(rows), len(before[0]) > 0) == (0, True)
+    return job, *before
+
+
+def test_a_log_that_was_moved_is_read_as_before(gateway: Gateway, moved: Moved) -> None:
+    job, lines, chunks, matches = moved
+    assert every_line(gateway, job) == lines
+    assert lines_of(follow(gateway, job)) == lines_of(chunks) == lines
+    assert gateway.ask(SEARCH, id=job) == matches
+    test_pages_forward_and_backward_give_every_line_once(gateway, job)
+    test_an_archived_log_can_be_downloaded_whole(gateway, job)
+    cursors = [edge["cursor"] for edge in page(gateway, job, first=1000)["edges"]]
+    for number in (1, 2, len(cursors) // 2, len(cursors) - 1, len(cursors)):
+        assert page(gateway, job, first=2, after=cursors[number - 1])["nodes"] == lines[number : number + 2]
+        assert lines_of(follow(gateway, job, after=cursors[number - 1])) == lines[number:]
+    assert lines_of(follow(gateway, job, tail=3)) == lines[-3:]
+
+
+def test_moved_lines_while_the_object_store_is_away_are_an_error_of_their_field(
+    gateway: Gateway, moved: Moved, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object, **__: object) -> bytes:
+        raise ObjectStoreUnavailable("The object store at s3.test could not be reached.")
+
+    job = moved[0]
+    live = gateway.submit(seconds=400)
+    gateway.running(live)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(gateway.parts.ports.objects), "read", away)
+        for query, field in ((NAMED_PAGE, "logs"), (SEARCH, "logSearch")):
+            answer = gateway.answer(query, id=job)
+            assert answer["data"] == {"job": {"name": "train", field: None}}
+            (error,) = answer["errors"]
+            assert (error["path"], error["extensions"]["code"]) == (["job", field], "UNAVAILABLE")
+            assert error["extensions"]["retryable"]
+            assert "of the log driver" in error["message"]
+            assert "The object store at s3.test could not be reached." in error["message"]
+        answer = gateway.answer(BOTH, a=job, b=live)
+        assert (answer["data"]["a"], answer["data"]["b"]["logs"] is not None) == ({"logs": None}, True)
+        with pytest.raises(Refused) as refused:
+            follow(gateway, job)
+        assert refused.value.code == "UNAVAILABLE"
+    assert lines_of(follow(gateway, job)) == moved[1]
+
+
+def test_a_follower_of_a_log_that_is_moved_meanwhile_gets_every_line_once(gateway: Gateway) -> None:
+    job = gateway.submit(seconds=40)
+    with gateway.live(FOLLOW, id=job) as live:
+        chunks = live.until(lambda chunk: bool(chunk["lines"]))
+        gateway.finished(job)
+        move_logs(gateway.parts.ports, seconds=PATIENCE_S)
+        chunks += list(live)
+    assert lines_of(chunks) == every_line(gateway, job)
+    assert lines_of(follow(gateway, job, after=chunks[0]["cursor"])) == lines_of(chunks[1:])

@@ -21,6 +21,7 @@ from starforge.adapters.bus.celery_config import QUEUE
 from starforge.adapters.wiring import Parts
 from starforge.domain.actions.perform import LEASE_S
 from starforge.domain.job import Job, JobState
+from starforge.domain.log_parts import read_log
 from starforge.domain.logs import DRIVER, LogState
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.queries import EventFilter, JobFilter, LogRange, Window
@@ -128,7 +129,8 @@ def log_checks(parts: Parts, run: RunKey) -> dict[str, bool]:
     driver = sources.get(DRIVER)
     if driver is None:
         return {}
-    texts = [line.text for line in parts.ports.store.log_lines(LogRange(run, DRIVER, 1, driver.lines))]
+    which = LogRange(run, DRIVER, 1, driver.lines)
+    texts = [line.text for line in read_log(parts.ports.store, parts.ports.objects, which)]
     steps = [int(found[1]) for text in texts if (found := re.search(r"\bstep (\d+)/", text))]
     return {
         f"the log is {driver.state}": driver.state is LogState.CLOSED,

@@ -26,7 +26,9 @@ from starforge.domain.observation import ENDED_PHASES, LogSeen, PodPhase, RunPha
 from starforge.domain.ports import LaunchOrder, Resume, Signed, StopAnswer
 from starforge.domain.reason import ReasonCode
 from starforge.domain.spec import Deadlines, EnvVar, FleetDefaults, JobSpec, PoolSpec, SecretKey
-from starforge.domain.wire import Exit, FrameParser, Message, ProgressSaid, Started
+from starforge.domain.stuck_pods import STORE_AWAY
+from starforge.domain.unframing import FrameParser
+from starforge.domain.wire import Exit, Message, ProgressSaid, Started
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -265,6 +267,25 @@ def test_two_runs_at_once_each_have_a_ray_of_their_own(machine: Machine) -> None
     assert told[bad.run].runs[-1].message == "The command ended with exit code 3."
     machine.remove(good)
     machine.remove(bad)
+
+
+def test_a_run_waits_for_an_object_store_that_is_away_at_its_launch(machine: Machine, tmp_path: Path) -> None:
+    order = machine.order("print('here', flush=True)")
+    store = Path(order.capsule.url.removeprefix("file://")).parent
+    store.rename(tmp_path / "kept")
+    store.write_text("no directory")
+    machine.launch(order)
+
+    def is_told(told: dict[RunKey, Told]) -> bool:
+        pods = [pod for run in told[order.run].runs for pod in run.pods]
+        return any(container.waiting_reason == STORE_AWAY for pod in pods for container in pod.containers)
+
+    machine.follow(order, until=is_told)
+    store.unlink()
+    (tmp_path / "kept").rename(store)
+    told = machine.follow(order, until=have_ended)[order.run]
+    assert (told.phase, told.lines) == (RunPhase.SUCCEEDED, ["here"])
+    machine.remove(order)
 
 
 def test_a_stopped_run_ends_with_everything_it_started(machine: Machine) -> None:

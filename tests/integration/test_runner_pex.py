@@ -22,7 +22,8 @@ from starforge.adapters.packing.packer import CapsulePacker
 from starforge.adapters.packing.runner_pex import build_runner_pex
 from starforge.domain.capsule import InlineFile, PackedCapsule, files_digest, manifest_bytes
 from starforge.domain.observation import RawLine
-from starforge.domain.wire import Exit, FrameParser, Message, Parsed, ProgressSaid, Refused, RefusedWhy, Started
+from starforge.domain.unframing import FrameParser, Parsed
+from starforge.domain.wire import Exit, Message, ProgressSaid, Refused, RefusedWhy, Started
 
 NONCE = "f00d"
 SOURCES = Path(starforge.__file__).with_name("runner")

@@ -18,6 +18,7 @@ from starforge.domain.actions.perform import perform
 from starforge.domain.actions.submit import Submission, submit
 from starforge.domain.capsule import InlineFile
 from starforge.domain.job import Actor, ActorKind, Job, JobState
+from starforge.domain.log_parts import read_log
 from starforge.domain.logs import DRIVER
 from starforge.domain.names import JobId
 from starforge.domain.ports import Ports
@@ -90,7 +91,8 @@ class Site:
         return found
 
     def lines(self, job: JobId) -> list[str]:
-        return [line.text for line in self.ports.store.log_lines(LogRange(self.job(job).run, DRIVER, 1, 100_000))]
+        which = LogRange(self.job(job).run, DRIVER, 1, 100_000)
+        return [line.text for line in read_log(self.ports.store, self.ports.objects, which)]
 
     def until(self, what: str, wanted: Callable[[], object]) -> None:
         for _ in range(PATIENCE_S * 10):

@@ -31,6 +31,7 @@ from starforge.domain.reason import EvidenceSource, ObjectRef, Reason, ReasonCod
 from starforge.domain.refused_pods import EVENT_COUNTS
 from starforge.domain.spec import PoolDraft
 from starforge.domain.spec_rules import freeze
+from starforge.domain.stuck_pods import STORE_AWAY
 from tests.unit.examples import AT, DEFAULTS, DRAFT, a_job, later
 
 POOLS = (PoolDraft("train", "h200", 1, 1), PoolDraft("rollout", "b200", 2, 4))
@@ -193,6 +194,27 @@ def test_an_init_container_that_fails_is_named_with_its_log() -> None:
     gone = replace(seen(), gone=(replace(failed, terminating=True),))
     assert pictured(gone).code is ReasonCode.INIT_CRASH
     assert held_by(replace(failed, containers=(an_init(termination=Termination(0)),))).code is ReasonCode.STARTING
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "code", "said"),
+    [
+        (114, ReasonCode.OBJECT_STORE_UNAVAILABLE, "could not be fetched, as the object store did not give it: init"),
+        (115, ReasonCode.CAPSULE_INVALID, "did not arrive as it was built: init"),
+    ],
+)
+def test_an_init_container_that_gets_no_capsule_says_why(exit_code: int, code: ReasonCode, said: str) -> None:
+    ended = Termination(exit_code, message="Try 8 of 8 failed\nThe capsule can't be fetched: refused.\n")
+    found = held_by(replace(POD, phase=PodPhase.FAILED, containers=(an_init(termination=ended),)))
+    assert (found.code, found.patience_s) == (code, AT_ONCE)
+    assert said in found.message
+    assert found.message.endswith("says: The capsule can't be fetched: refused.")
+
+
+def test_a_fleet_that_fetches_by_itself_tells_that_the_object_store_is_away() -> None:
+    found = held_by(waiting(STORE_AWAY, "The object store answered 503."))
+    assert (found.code, found.patience_s) == (ReasonCode.OBJECT_STORE_UNAVAILABLE, None)
+    assert found.message == "The object store answered 503."
 
 
 @pytest.mark.parametrize(("restarts", "patience"), [(1, None), (3, AT_ONCE)])

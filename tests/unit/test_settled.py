@@ -22,7 +22,7 @@ from starforge.domain.observation import (
     Seen,
 )
 from starforge.domain.reason import ObjectRef
-from starforge.domain.settled import SEEN_EVERY, Settled, same_picture
+from starforge.domain.settled import SEEN_BY_NOW, SEEN_EVERY, Settled, confirmed_at, same_picture
 from tests.unit.examples import a_job
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -141,3 +141,15 @@ def test_runs_that_were_seen_at_once_are_not_due_at_once() -> None:
 def test_views_that_are_the_same_objects_are_compared_at_once() -> None:
     pods = tuple(pod(str(number)) for number in range(3))
     assert same_picture(seen(*pods), seen(*pods, at=later(9)))
+
+
+def test_what_is_as_it_was_is_confirmed_as_long_as_its_fleet_is_heard() -> None:
+    attempt = replace(job_in(JobState.RUNNING).attempt, observed_at=AT)
+    heard = AT + timedelta(minutes=4)
+    assert confirmed_at(attempt, heard) == heard
+    assert confirmed_at(attempt, AT - timedelta(seconds=1)) == AT
+    assert confirmed_at(attempt, None) == AT
+    assert confirmed_at(replace(attempt, observed_at=None), heard) is None
+    assert confirmed_at(replace(attempt, stale_since=AT), heard) == AT
+    assert confirmed_at(replace(attempt, released_at=AT), heard) == AT
+    assert confirmed_at(attempt, AT + SEEN_BY_NOW + timedelta(seconds=1)) == AT

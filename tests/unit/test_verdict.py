@@ -82,6 +82,10 @@ pictures = st.builds(
 )
 
 
+UNREACHED = "HTTPSConnectionPool(host='s3', port=443): Max retries exceeded with url: <url>"
+AWAY = ReasonCode.OBJECT_STORE_UNAVAILABLE
+
+
 @settings(max_examples=120)
 @given(st.sampled_from(PATH), st.lists(pictures, max_size=5), st.booleans())
 def test_any_pictures_give_a_legal_life(state: JobState, told: list[RunSeen], ends: bool) -> None:
@@ -179,6 +183,9 @@ def test_every_end_that_is_seen_ends_it(phase: RunPhase) -> None:
         (JobState.PENDING, RunPhase.INVALID, "x", ReasonCode.INVALID_SPEC),
         (JobState.RUNNING, RunPhase.STOPPED, None, ReasonCode.DELETED_OUTSIDE),
         (JobState.PENDING, RunPhase.FAILED, "runtime_env setup failed: x", ReasonCode.RUNTIME_ENV),
+        (JobState.PENDING, RunPhase.FAILED, f"runtime_env setup failed: {UNREACHED}", AWAY),
+        (JobState.PENDING, RunPhase.FAILED, "runtime_env setup failed: 503 Server Error: Slow Down for url", AWAY),
+        (JobState.PENDING, RunPhase.FAILED, "runtime_env setup failed: 403 Client Error: x", ReasonCode.RUNTIME_ENV),
         (JobState.PENDING, RunPhase.FAILED, "Job failed: exit code 3", ReasonCode.USER_CODE),
         (JobState.PENDING, RunPhase.FAILED, "x", ReasonCode.LAUNCH_FAILED),
         (JobState.RUNNING, RunPhase.FAILED, "x", ReasonCode.HEAD_LOST),

@@ -12,20 +12,9 @@ from hypothesis import strategies as st
 from starforge.domain.framing import read_frame, write_frame
 from starforge.domain.logs import LINE_MAX_BYTES, LineMark, LogLine, cut_at, text_of
 from starforge.domain.observation import RawLine
-from starforge.domain.wire import (
-    Exit,
-    FrameParser,
-    Message,
-    Missing,
-    Parsed,
-    ProgressSaid,
-    Refused,
-    RefusedWhy,
-    Started,
-    TextLine,
-    read_message,
-    split_wire,
-)
+from starforge.domain.text_lines import TextLine
+from starforge.domain.unframing import FrameParser, Missing, Parsed
+from starforge.domain.wire import Exit, Message, ProgressSaid, Refused, RefusedWhy, Started, read_message, split_wire
 from starforge.runner.frames import MAX_FRAME_BYTES, frames, opening
 
 NONCE = "n0nce"

@@ -14,14 +14,16 @@ from starforge.api.budget import POINTS, POINTS_PER_S, Budget
 from starforge.api.feed.hub import Hub
 from starforge.api.health.desk import HealthDesk
 from starforge.api.loaders import Loaders
+from starforge.api.logs.reading import LogReader
 from starforge.api.transport.limits import TransportLimits
 from starforge.api.transport.source import Source
 from starforge.domain.changes import CapsuleRecord
 from starforge.domain.errors import NotFound
-from starforge.domain.job import Job
+from starforge.domain.job import Attempt, Job
 from starforge.domain.names import Digest, JobId, RunKey
 from starforge.domain.ports import Ports
 from starforge.domain.rights import Caller
+from starforge.domain.settled import confirmed_at
 from starforge.domain.timeline import Entry
 
 P = ParamSpec("P")
@@ -57,6 +59,7 @@ class Services:
         self._store = ThreadPoolExecutor(threads, thread_name_prefix=store)
         self._feed = ThreadPoolExecutor(2, thread_name_prefix=feed)
         self._objects = ThreadPoolExecutor(4, thread_name_prefix=objects)
+        self.log_reader = LogReader(ports, self.thread, self.objects_thread)
         self.health = HealthDesk(ports, hub, ping)
         self._loaders: tuple[int, Loaders] | None = None
 
@@ -76,8 +79,12 @@ class Services:
         """What all live subscriptions load by, as long as the feed stands where it stands."""
         known = self._loaders
         if afresh or known is None or known[0] != self.hub.position:
-            known = self._loaders = self.hub.position, Loaders(self.ports.store, self.thread)
+            known = self._loaders = self.hub.position, self.new_loaders()
         return known[1]
+
+    def new_loaders(self) -> Loaders:
+        """What one operation loads by."""
+        return Loaders(self.ports.store, self.thread, self.log_reader)
 
     def close(self) -> None:
         for pool in (self._store, self._feed, self._objects):
@@ -102,16 +109,16 @@ class Context:
     loaders: Loaders = field(init=False)
 
     def __post_init__(self) -> None:
-        self.loaders = Loaders(self.services.ports.store, self.services.thread)
+        self.loaders = self.services.new_loaders()
 
     def renew(self, *, afresh: bool = False) -> None:
         """Forget what was loaded: for the next event it may be old. `afresh` is for after an outage."""
         is_live = self.source is not None and self.source.live
-        self.loaders = (
-            self.services.loaders(afresh=afresh)
-            if is_live
-            else Loaders(self.services.ports.store, self.services.thread)
-        )
+        self.loaders = self.services.loaders(afresh=afresh) if is_live else self.services.new_loaders()
+
+    def observed_at(self, attempt: Attempt, fleet: str | None) -> datetime | None:
+        """When it was last known that an attempt on a fleet is as it is stored."""
+        return confirmed_at(attempt, self.services.health.heard_at(fleet))
 
     @property
     def ports(self) -> Ports:

@@ -188,7 +188,7 @@ described(
         "EVICTED": "A Pod was evicted, for pressure on its node or by request.",
         "PREEMPTED": "A Pod had to make room for one of higher priority.",
         "HEAD_LOST": "The head Pod was lost or replaced, so the run can't be trusted to be the first one.",
-        "NODE_LOST": "A node was lost with a Pod on it.",
+        "NODE_LOST": "A node with a Pod on it was lost, or does not answer.",
         "DELETED_OUTSIDE": "Somebody or something else deleted the RayJob or its namespace.",
         "PRERUNNING_DEADLINE": "The pre-running clock ran out.",
         "QUEUE_DEADLINE": "The queue clock ran out.",

@@ -219,7 +219,7 @@ class JobFilter:
     )
     outcomes: list[JobOutcome] | None = strawberry.field(description="Any of these outcomes.", default=None)
     reasons: list[ReasonCode] | None = strawberry.field(
-        description=("Any of these codes as the reason, of a wait or of an end."), default=None
+        description=("Any of these codes as the reason, of a wait, of an end or of a blocked teardown."), default=None
     )
     projects: list[str] | None = strawberry.field(description="Any of these projects.", default=None)
     fleets: list[str] | None = strawberry.field(description="On any of these fleets.", default=None)

@@ -1,11 +1,12 @@
 """Ask the database once for many: what operations load by, made when it is first asked for."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from strawberry.dataloader import DataLoader
 
+from starforge.api.logs.reading import Ask, LogReader
 from starforge.api.transport.pacing import PacedLoader, Together
 from starforge.domain.changes import CapsuleRecord
 from starforge.domain.job import Attempt, Job
@@ -20,20 +21,19 @@ from starforge.domain.timeline import Entry
 Projects = tuple[str, ...]
 
 
-class Ask(Protocol):
-    """Makes a blocking call of the database off the event loop, as `Services.thread` does."""
-
-    async def __call__(self, call: Callable[[Sequence[Any]], Any], keys: Sequence[Any], /) -> Any: ...
-
-
 class Loaders:
     """One for each operation, and a new one for each event of a subscription."""
 
-    def __init__(self, store: Store, ask: Ask) -> None:
-        self._store, self._ask = store, ask
+    def __init__(self, store: Store, ask: Ask, lines: LogReader) -> None:
+        self._store, self._ask, self._lines = store, ask, lines
 
     def _many(self, call: Callable[[Sequence[Any]], Any], default: Callable[[], Any]) -> DataLoader[Any, Any]:
-        together: Together[Any] = Together(lambda keys: self._ask(call, keys))
+        return self._by(lambda keys: self._ask(call, keys), default)
+
+    def _by(
+        self, ask: Callable[[Sequence[Any]], Awaitable[Mapping[Any, Any]]], default: Callable[[], Any]
+    ) -> DataLoader[Any, Any]:
+        together: Together[Any] = Together(ask)
 
         async def load(keys: list[Any]) -> list[Any]:
             found = await together(keys)
@@ -79,7 +79,7 @@ class Loaders:
 
     @cached_property
     def log_lines(self) -> DataLoader[LogRange, Sequence[LogLine]]:
-        return self._many(self._store.log_ranges, list)
+        return self._by(self._lines.ranges, list)
 
     @cached_property
     def entry_pages(self) -> DataLoader[EventsAsked, Page[Entry]]:

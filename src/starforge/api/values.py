@@ -4,7 +4,9 @@ from datetime import datetime
 from typing import ClassVar, Self
 
 import strawberry
+from strawberry import Info
 
+from starforge.api.context import of_info
 from starforge.api.directives import cost, list_size
 from starforge.api.enums import ClockSource, Freshness
 from starforge.api.mirror import Made, Mirror, mirror
@@ -126,10 +128,13 @@ class Clock(Mirror):
 
 @strawberry.type(description="How fresh what is shown is.")
 class Observation(Mirror):
+    fleet: strawberry.Private[str | None]
     freshness: Freshness = strawberry.field(description="Whether the cluster is being heard right now.")
-    observed_at: datetime | None = strawberry.field(
-        description=("When the cluster last told us something about this; null if never.")
-    )
+
+    @strawberry.field(description=("When the cluster last told us something about this; null if never."))
+    def observed_at(self, info: Info) -> datetime | None:
+        return of_info(info).observed_at(self.mirrored, self.fleet)
+
     stale_since: datetime | None = strawberry.field(description=("Since when it can't be heard; null while it can."))
     problem: Reason | None = strawberry.field(description="Why it can't be heard; null while it can.")
 
@@ -139,8 +144,8 @@ class Observation(Mirror):
     }
 
     @classmethod
-    def of(cls, row: job.Attempt) -> Self:
-        return mirror(cls, row)
+    def of(cls, row: job.Attempt, fleet: str | None = None) -> Self:
+        return mirror(cls, row, fleet=fleet)
 
 
 @strawberry.type(description="A request to cancel.")
@@ -199,7 +204,7 @@ class PageInfo:
 
 def _outage(row: job.Attempt) -> reason.Reason | None:
     if row.stale_since and row.stale_problem:
-        return reason.reason(ReasonCode.API_UNAVAILABLE, row.stale_problem, row.stale_since)
+        return reason.reason(row.stale_code, row.stale_problem, row.stale_since)
     return None
 
 

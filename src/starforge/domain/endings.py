@@ -12,6 +12,11 @@ from starforge.domain.reason import TEXT_MAX, Evidence, EvidenceSource, ObjectRe
 from starforge.domain.refusal import BY_EXIT_CODE, refusal
 
 _EXIT_CODE = re.compile(r"exit code:? (\d+)")
+_STORE_AWAY = re.compile(
+    r"Max retries exceeded|Connect(?:ion|Timeout)?Error|ConnectTimeout|ReadTimeout|Connection (?:refused|reset|aborted)"
+    r"|timed out|\b(?:429 Client|5\d\d Server) Error"
+)
+"""What Ray says of a working_dir that it could not download, in words of its HTTP client."""
 _TAKEN_FOR = frozenset(
     {ReasonCode.HEAD_LOST, ReasonCode.OBJECT_STORE_UNAVAILABLE, ReasonCode.CAPSULE_INVALID, ReasonCode.LAUNCH_FAILED}
 )
@@ -90,8 +95,7 @@ def why_failed(job: Job, seen: RunSeen, code: int | None, at: datetime) -> Reaso
         message = "Somebody else asked Ray to stop the command."
         return reason(ReasonCode.DELETED_OUTSIDE, message, at, advice="Retry the job.", evidence=(proof,))
     if "runtime_env setup failed" in said or "RUNTIME_ENV_SETUP_FAILURE" in said:
-        message = f"Ray could not set up the Capsule on a machine: {said}"
-        return reason(ReasonCode.RUNTIME_ENV, message, at, evidence=(proof,))
+        return _not_set_up(said, proof, at)
     if code is not None and code != 0:
         return explained(job.attempt, user_code(code, at, (proof,)), at)
     if job.attempt.started_at:
@@ -100,6 +104,14 @@ def why_failed(job: Job, seen: RunSeen, code: int | None, at: datetime) -> Reaso
         why = reason(ReasonCode.HEAD_LOST, message, at, advice="Retry the job.", evidence=(proof,))
         return explained(job.attempt, why, at)
     return reason(ReasonCode.LAUNCH_FAILED, f"The run failed before the command: {said}", at, evidence=(proof,))
+
+
+def _not_set_up(said: str, proof: Evidence, at: datetime) -> Reason:
+    if _STORE_AWAY.search(said):
+        message = f"Ray could not fetch the Capsule, as the object store did not give it: {said}"
+        return reason(ReasonCode.OBJECT_STORE_UNAVAILABLE, message, at, advice="Retry the job.", evidence=(proof,))
+    message = f"Ray could not set up the Capsule on a machine: {said}"
+    return reason(ReasonCode.RUNTIME_ENV, message, at, evidence=(proof,))
 
 
 def user_code(code: int, at: datetime, evidence: tuple[Evidence, ...] = ()) -> Reason:

@@ -11,7 +11,7 @@ from starforge.domain.errors import IllegalMove
 from starforge.domain.names import Digest, JobId, RunKey
 from starforge.domain.observation import RayJobView
 from starforge.domain.progress import Progress
-from starforge.domain.reason import Reason
+from starforge.domain.reason import Reason, ReasonCode
 from starforge.domain.spec import JobSpec
 from starforge.domain.teardown import Teardown, TeardownState
 
@@ -130,7 +130,8 @@ class LogArchive:
 class Attempt:
     """One run of a job on a Ray cluster of its own. Times are None until the thing has happened.
 
-    `lost` says how a worker was lost while the command ran: it goes on, but may fail by it.
+    `lost` says how a worker was lost while the command ran: it goes on, but may fail by it. `stale_code` is the kind of
+    `stale_problem`.
     """
 
     number: int
@@ -161,6 +162,8 @@ class Attempt:
     observed_at: datetime | None = None
     stale_since: datetime | None = None
     stale_problem: str | None = None
+    stale_code: ReasonCode = ReasonCode.API_UNAVAILABLE
+    heard_again_at: datetime | None = None
 
     @property
     def state(self) -> JobState:

@@ -60,6 +60,7 @@ class LogSource:
 
     `bytes` counts the UTF-8 of `text_of` all lines; `sha256` is of that whole text, None until closed.
     `object_key` names the archived text, `problem` says why it is INTERRUPTED.
+    `read_at` is when a line of it last came to us.
     """
 
     run: RunKey
@@ -79,11 +80,16 @@ class LogSource:
     carry: str | None = None
     gaps: tuple[LogGap, ...] = ()
     problem: str | None = None
+    read_at: datetime | None = None
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more comes of it."""
         return self.state in (LogState.CLOSED, LogState.TRUNCATED)
+
+    def lines_in(self, size: int, most: int) -> int:
+        """How many lines have about `size` bytes, if they are about equal; 1 to `most`."""
+        return max(1, min(most, size // max(1, self.bytes // max(1, self.lines))))
 
 
 def text_of(lines: Iterable[LogLine]) -> bytes:

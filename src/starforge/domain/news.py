@@ -11,8 +11,10 @@ from starforge.domain.observation import EventSeen, LogSeen, PodView, RunSeen, S
 from starforge.domain.progress import MetricPoint, metric_point, report
 from starforge.domain.reason import EvidenceSource
 from starforge.domain.refusal import refusal
+from starforge.domain.text_lines import TextLine
 from starforge.domain.timeline import Entry, KubernetesSeen, PodChanged, Severity
-from starforge.domain.wire import Exit, FrameParser, Message, Parsed, ProgressSaid, Started, TextLine
+from starforge.domain.unframing import FrameParser, Parsed
+from starforge.domain.wire import Exit, Message, ProgressSaid, Started
 
 
 @dataclass
@@ -111,9 +113,11 @@ class Reading:
     lines: dict[str, list[LogLine]] = field(default_factory=dict)
     messages: list[Message] = field(default_factory=list)
     touched: set[str] = field(default_factory=set)
+    at: datetime | None = None
 
     def read(self, logs: Sequence[LogSeen], at: datetime) -> None:
         """Read lines of streams, without those that were read before: a batch may come twice."""
+        self.at = at
         known = {key: source.cursor for key, source in self.sources.items()}
         last = {seen.source: index for index, seen in enumerate(logs) if known.get(seen.source) == seen.cursor}
         for index, seen in enumerate(logs):
@@ -191,6 +195,7 @@ class Reading:
             bytes=source.bytes + len(text_of(numbered)),
             first_line_at=source.first_line_at or numbered[0].at,
             last_line_at=numbered[-1].at or source.last_line_at,
+            read_at=self.at,
         )
 
 

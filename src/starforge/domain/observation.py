@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from starforge.domain.names import RunKey
-from starforge.domain.reason import ObjectRef
+from starforge.domain.reason import ObjectRef, ReasonCode
 
 
 class RunPhase(StrEnum):
@@ -177,6 +177,7 @@ class RayClusterView:
     namespace: str
     uid: str
     failure: PodCondition | None = None
+    deletion_requested_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,7 @@ class LogSeen:
     """Some lines of one stream: of a container (`pod/<pod>/<container>`), or of the driver (`driver`).
 
     `cursor` resumes right after them; `closed` says that nothing comes any more, and `missing` then why lines after
-    these could not be had, None if there are none. A container's stream may hold the driver's frames (domain/wire.py),
+    these could not be had, None if there are none. A container's stream may hold the driver's frames (unframing.py),
     which are taken out and become the driver's own log. `problem` is why it can't be read right now, None if it can.
     `previous` is the container's run before it was restarted.
     """
@@ -252,10 +253,11 @@ class LogSeen:
 
 @dataclass(frozen=True)
 class FleetHeard:
-    """Whether the fleet can be asked: `problem` is None when it can."""
+    """Whether the fleet can be asked: `problem` is None when it can, else `code` says of which kind it is."""
 
     at: datetime
     problem: str | None = None
+    code: ReasonCode = ReasonCode.API_UNAVAILABLE
 
 
 Seen = RunSeen | EventSeen | LogSeen | FleetHeard

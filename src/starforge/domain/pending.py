@@ -9,6 +9,7 @@ from starforge.domain.observation import EventSeen, PodRole, PodView, RayJobView
 from starforge.domain.placing import unplaced
 from starforge.domain.reason import Evidence, EvidenceSource, ObjectRef, Reason, ReasonCode, reason
 from starforge.domain.refused_pods import refused, unmounted
+from starforge.domain.silent_nodes import silent
 from starforge.domain.stuck_pods import looping, stuck
 
 READY_S = 60.0
@@ -31,6 +32,7 @@ def holds(
         *stuck([*pods, *gone], at),
         *looping([*known, *gone, *pods], at),
         *unmounted(job, pods, events, at),
+        *silent(pods, at),
     ]
     ending = [why for why in found if why.patience_s is not None]
     if ending:

@@ -26,8 +26,11 @@ from starforge.domain.queries import (
     JobCountKey,
     JobFilter,
     JobOrder,
+    LogPart,
     LogRange,
     Page,
+    StoredLines,
+    UnmovedLog,
     Window,
 )
 from starforge.domain.rights import Caller
@@ -141,11 +144,26 @@ class Store(TokenStore, Protocol):
     def log_sources(self, runs: Sequence[RunKey]) -> Mapping[RunKey, Sequence[LogSource]]: ...
 
     def log_lines(self, which: LogRange) -> Sequence[LogLine]:
-        """Lines of a log; they stay rows after they were archived too."""
+        """Lines of a log that are rows, as all are until it is archived; not those that were moved."""
         ...
 
-    def log_ranges(self, asked: Sequence[LogRange]) -> Mapping[LogRange, Sequence[LogLine]]:
-        """Lines of many logs at once."""
+    def log_ranges(self, asked: Sequence[LogRange]) -> Mapping[LogRange, StoredLines]:
+        """Lines of many logs at once, or where those are that are rows no more (see `log_parts.whole`)."""
+        ...
+
+    def take_unmoved_log(self, *, at: datetime, lease_s: float) -> UnmovedLog | None:
+        """An archived log that has rows, the one whose turn it is; it has no other turn before `lease_s` are over."""
+        ...
+
+    def keep_log_part(self, part: LogPart) -> None:
+        """Note where lines are too; StaleRevision if they are not those that follow on the parts there are."""
+        ...
+
+    def drop_moved_lines(self, source: LogSource, *, at: datetime, limit: int) -> bool:
+        """Drop some rows all of whose lines are in parts, and say whether there are more of them.
+
+        When there are not, it is the log's turn again at once, or it is moved and has none any more.
+        """
         ...
 
     def metric_points(

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from starforge.domain.changes import Aspect
 from starforge.domain.job import Job, JobOutcome, JobState
+from starforge.domain.logs import LogLine, LogSource
 from starforge.domain.names import Digest, JobId, RunKey
 from starforge.domain.reason import ReasonCode
 from starforge.domain.timeline import EventType, Severity
@@ -162,6 +163,54 @@ class LogRange:
     source: str
     first: int
     last: int
+
+
+@dataclass(frozen=True)
+class LogBlock:
+    """Where lines `first` to `last` are: `size` bytes from byte `start` on of the object `key`."""
+
+    key: str
+    first: int
+    last: int
+    start: int
+    size: int
+
+
+@dataclass(frozen=True)
+class StoredLines:
+    """What the database has of a range: `lines` are its end, and `blocks` hold those before them, and maybe others."""
+
+    lines: Sequence[LogLine]
+    blocks: Sequence[LogBlock] = ()
+
+
+@dataclass(frozen=True)
+class LogPart:
+    """Lines of a log that follow on each other and are in one object, by its blocks."""
+
+    run: RunKey
+    source: str
+    blocks: tuple[LogBlock, ...]
+
+    @property
+    def key(self) -> str:
+        return self.blocks[0].key
+
+    @property
+    def first(self) -> int:
+        return self.blocks[0].first
+
+    @property
+    def last(self) -> int:
+        return self.blocks[-1].last
+
+
+@dataclass(frozen=True)
+class UnmovedLog:
+    """An archived log of which rows are left, though parts may hold all up to line `moved`."""
+
+    source: LogSource
+    moved: int
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,28 @@ import zlib
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from starforge.domain.job import Job, JobState
+from starforge.domain.job import Attempt, Job, JobState
 from starforge.domain.names import RunKey
 from starforge.domain.news import News
 from starforge.domain.observation import RunPhase, RunSeen
 
 SEEN_EVERY = timedelta(minutes=5)
 """How old the time of the last picture may become while nothing changes."""
+
+
+SEEN_BY_NOW = SEEN_EVERY + timedelta(minutes=1)
+"""A run whose last picture is older than this is not seen any more, however well the fleet is heard."""
+
+
+def confirmed_at(attempt: Attempt, heard_at: datetime | None) -> datetime | None:
+    """When it was last known that an attempt is as it is stored; `heard_at` is when its whole fleet was heard last.
+
+    What is seen of a run and is nothing new is not stored each time: while the fleet is heard, it is as it was.
+    """
+    seen = attempt.observed_at
+    if seen is None or heard_at is None or attempt.stale_since or attempt.released_at:
+        return seen
+    return heard_at if seen < heard_at <= seen + SEEN_BY_NOW else seen
 
 
 @dataclass

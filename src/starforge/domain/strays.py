@@ -6,6 +6,7 @@ from datetime import datetime
 
 from starforge.domain.job import Attempt, Job
 from starforge.domain.names import JobId, RunKey
+from starforge.domain.observation import RunPhase, RunSeen
 from starforge.domain.reason import Reason
 from starforge.domain.teardown import REMAINING_MAX, Found, RemainingObject, blocked
 
@@ -70,6 +71,23 @@ def stray(run: RunKey, found: tuple[Found, ...], job: Job | None, attempts: Sequ
         return None
     why = f"Attempt {run.attempt} was released at {attempt.released_at:%Y-%m-%d %H:%M:%S} UTC."
     return Stray(run, found, why, proven=True, known=True)
+
+
+def came_late(seen: RunSeen, job: Job) -> bool:
+    """Whether something is there of an attempt that was released, and is not on its way out.
+
+    A job gets its next attempt only when the one before was released.
+    """
+    number, newest = seen.run.attempt, job.attempt
+    released = number < newest.number or (number == newest.number and newest.released_at is not None)
+    return released and _stays(seen)
+
+
+def _stays(seen: RunSeen) -> bool:
+    rayjob, raycluster = seen.rayjob, seen.raycluster
+    run = seen.phase is not RunPhase.ABSENT and (rayjob is None or rayjob.deletion_requested_at is None)
+    cluster = raycluster is not None and raycluster.deletion_requested_at is None
+    return run or cluster or any(not pod.terminating for pod in seen.pods)
 
 
 def superseded(runs: Iterable[RunKey], jobs: Mapping[JobId, Job]) -> list[JobId]:

@@ -10,6 +10,8 @@ from starforge.domain.failfast import KILLED, NETWORK_S, RESTARTS, pull_patience
 from starforge.domain.losses import loss
 from starforge.domain.observation import ContainerRole, ContainerState, ContainerView, PodPhase, PodRole, PodView
 from starforge.domain.reason import TEXT_MAX, Evidence, EvidenceSource, Reason, ReasonCode, reason
+from starforge.domain.refusal import BY_EXIT_CODE
+from starforge.domain.wire import RefusedWhy
 
 _CAN_NOT_PULL = {
     "ErrImagePull": "can't pull",
@@ -20,10 +22,22 @@ _CAN_NOT_PULL = {
     "ErrImageNeverPull": "is not allowed to pull and does not find",
     "InvalidImageName": "can't read the name of",
 }
+STORE_AWAY = "ObjectStoreUnavailable"
+"""Why a container waits that tries to fetch the Capsule: a word of ours, of fleets that fetch it themselves."""
 _BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*": (?:ErrImagePull: )?')
 _CAN_NOT_CREATE = frozenset({"CreateContainerError", "RunContainerError"})
 _PULL_ADVICE = "Check the image's name and tag, and that the nodes may pull it; then submit the job again."
+_STORE_ADVICE = "It goes on by itself as soon as it can be reached."
 _CONFIG_ADVICE = "Create the Secret, ConfigMap or key, or correct the name in the spec; then submit the job again."
+
+
+_NOT_FETCHED = {
+    RefusedWhy.UNCLAIMED: (
+        ReasonCode.OBJECT_STORE_UNAVAILABLE,
+        "The Capsule could not be fetched, as the object store did not give it",
+    ),
+    RefusedWhy.CORRUPT: (ReasonCode.CAPSULE_INVALID, "The Capsule did not arrive as it was built"),
+}
 
 
 def stuck(pods: Sequence[PodView], at: datetime) -> Iterator[Reason]:
@@ -44,6 +58,10 @@ def _waiting(pod: PodView, container: ContainerView, pods: Sequence[PodView], at
         return
     if why in _CAN_NOT_PULL:
         yield _no_image(pod, container, _others(pods, container.image), at)
+    elif why == STORE_AWAY:
+        said = container.waiting_message or "The object store can't be reached."
+        proof = (_evidence(pod, container, said, at),)
+        yield reason(ReasonCode.OBJECT_STORE_UNAVAILABLE, said, at, advice=_STORE_ADVICE, evidence=proof)
     elif why == "CreateContainerConfigError":
         said = container.waiting_message or "a Secret, ConfigMap or key that it needs is missing"
         message = f"Container {container.name} of {pod.title} can't be configured: {said}."
@@ -93,17 +111,19 @@ def _init_crash(pod: PodView, container: ContainerView, at: datetime) -> Reason:
     ended = container.termination or container.previous
     code = ended.exit_code if ended else None
     times = f" {_count(container.restarts + 1, 'time')}" if container.restarts else ""
-    message = f"Init container {container.name} of {pod.title} ended{times} with exit code {code}."
     said = (ended.message if ended else None) or f"exit code {code}, {container.restarts} restarts"
+    proof = (_evidence(pod, container, said, at),)
     final = pod.phase is PodPhase.FAILED or container.restarts >= RESTARTS
-    return reason(
-        ReasonCode.INIT_CRASH,
-        message,
-        at,
-        advice=f"Read its log: pod/{pod.name}/{container.name}.",
-        evidence=(_evidence(pod, container, said, at),),
-        patience_s=AT_ONCE if final else None,
-    )
+    patience_s = AT_ONCE if final else None
+    refused = BY_EXIT_CODE.get(code) if code is not None else None
+    if refused in _NOT_FETCHED:
+        why, message = _NOT_FETCHED[refused]
+        last = said.strip().splitlines()[-1]
+        text = f"{message}{times}: init container {container.name} of {pod.title} says: {last}"
+        return reason(why, text, at, evidence=proof, patience_s=patience_s)
+    message = f"Init container {container.name} of {pod.title} ended{times} with exit code {code}."
+    advice = f"Read its log: pod/{pod.name}/{container.name}."
+    return reason(ReasonCode.INIT_CRASH, message, at, advice=advice, evidence=proof, patience_s=patience_s)
 
 
 def looping(pods: Iterable[PodView], at: datetime) -> Iterator[Reason]:

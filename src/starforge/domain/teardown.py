@@ -10,6 +10,8 @@ from starforge.domain.reason import Evidence, EvidenceSource, ObjectRef, Reason,
 
 STUCK = timedelta(seconds=60)
 REMAINING_MAX = 100
+HOLDS_TEARDOWN = ReasonCode.TEARDOWN_BLOCKED
+"""The code of every reason of a teardown, and of nothing else."""
 _SOON, _SELDOM = timedelta(seconds=2), timedelta(seconds=60)
 
 
@@ -92,12 +94,12 @@ def blocked(remaining: Sequence[RemainingObject], *, since: datetime, at: dateti
     seen = f"deletionTimestamp of {left.deletion_requested_at}, finalizers {list(left.finalizers)}"
     evidence = Evidence(EvidenceSource.CHECK, seen, at, left.object, "metadata")
     message = f"{_place(left, remaining)}{sentence}{more}"
-    return reason(ReasonCode.TEARDOWN_BLOCKED, message, at, advice=advice, evidence=(evidence,))
+    return reason(HOLDS_TEARDOWN, message, at, advice=advice, evidence=(evidence,))
 
 
 def _refused(why: Reason) -> Reason:
     message = f"What is left in the cluster can't be removed. {why.message}"
-    return replace(why, code=ReasonCode.TEARDOWN_BLOCKED, message=message, retryable=False)
+    return replace(why, code=HOLDS_TEARDOWN, message=message, retryable=False)
 
 
 _KUBERAY_FINALIZER = "ray.io/rayjob-finalizer"

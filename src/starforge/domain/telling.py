@@ -27,7 +27,7 @@ _FIELDS: dict[Aspect, tuple[str, ...]] = {
     Aspect.PROGRESS: ("progress",),
     Aspect.CLOCKS: ("clocks",),
     Aspect.LOGS: ("archive",),
-    Aspect.OBSERVATION: ("stale_since", "stale_problem"),
+    Aspect.OBSERVATION: ("stale_since", "stale_problem", "stale_code"),
     Aspect.TEARDOWN: ("teardown",),
 }
 _CLOCKS = {

@@ -12,6 +12,7 @@ from starforge.domain.losses import EXPLAINS, lost_worker
 from starforge.domain.names import run_name
 from starforge.domain.observation import ENDED_PHASES, PodView, RunPhase, RunSeen
 from starforge.domain.reason import Evidence, EvidenceSource, ObjectRef, Reason, ReasonCode, keep_since, reason
+from starforge.domain.silent_nodes import silent
 
 _SEEN_IN = (JobState.LAUNCHING, JobState.PENDING, JobState.RUNNING)
 
@@ -45,8 +46,14 @@ def _by_phase(job: Job, seen: RunSeen, waits_for: Reason | None, at: datetime) -
     if seen.phase is RunPhase.ABSENT:
         return _absent(job, at)
     if seen.phase is RunPhase.RUNNING:
-        return advance(job, JobState.RUNNING, at)
+        return _held_up(advance(job, JobState.RUNNING, at), seen, at)
     return _wait(_launched(job, at), waits_for, at)
+
+
+def _held_up(job: Job, seen: RunSeen, at: datetime) -> Job:
+    """A job that runs, with what may have stopped it without ending it."""
+    why = next(silent(seen.pods, at), None)
+    return job.with_attempt(replace(job.attempt, reason=keep_since(why, job.attempt.reason) if why else None))
 
 
 def _wait(job: Job, waits_for: Reason | None, at: datetime) -> Job:

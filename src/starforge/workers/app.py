@@ -16,6 +16,7 @@ TICKS: dict[str, tuple[float, Callable[[Parts], object]]] = {
     "starforge.tick.deadlines": (1.0, tasks.enforce_deadlines),
     "starforge.tick.health": (CHECK_EVERY_S, tasks.check_health),
     "starforge.tick.observer": (5.0, tasks.mind_observer),
+    "starforge.tick.logs": (5.0, tasks.move_logs),
     "starforge.tick.retention": (60.0, tasks.prune_feed),
     "starforge.tick.keys": (600.0, tasks.forget_keys),
     "starforge.tick.sweep": (120.0, tasks.sweep),

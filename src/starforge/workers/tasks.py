@@ -7,6 +7,7 @@ from starforge.adapters.wiring import Parts
 from starforge.domain.actions import check_health as checking
 from starforge.domain.actions import enforce_deadlines as deadlines
 from starforge.domain.actions import mind_observer as minding
+from starforge.domain.actions import move_logs as moving
 from starforge.domain.actions import prune as pruning
 from starforge.domain.actions import sweep as sweeping
 from starforge.domain.actions.perform import perform
@@ -15,6 +16,8 @@ from starforge.domain.idempotency import KEPT
 from starforge.domain.names import CommandId
 
 BATCH = 500
+MOVE_S = 4.0
+"""Less than a turn takes to come, so that moving logs keeps about one process of the workers busy at most."""
 _log = logging.getLogger(__name__)
 
 
@@ -72,3 +75,11 @@ def prune(parts: Parts) -> None:
         pruning.prune(parts.ports)
     except Outside as why:
         _log.warning("what is old is forgotten later: %s", why)
+
+
+def move_logs(parts: Parts) -> None:
+    """Move lines of archived logs from the database to the object store, for some seconds."""
+    try:
+        moving.move_logs(parts.ports, seconds=MOVE_S)
+    except Outside as why:
+        _log.warning("archived lines stay in the database until the next turn: %s", why)

@@ -11,7 +11,8 @@ from starforge.domain.logs import DRIVER
 from starforge.domain.names import RunKey
 from starforge.domain.observation import LogSeen, RunPhase, RunSeen, Seen
 from starforge.domain.ports import Fleet, LaunchOrder, Resume
-from starforge.domain.wire import Exit, FrameParser, Message
+from starforge.domain.unframing import FrameParser
+from starforge.domain.wire import Exit, Message
 
 
 class Code(Enum):

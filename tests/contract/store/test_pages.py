@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from starforge.adapters.store import SqlStore
-from starforge.adapters.store.columns import to_micros
 from starforge.domain.changes import Changes
 from starforge.domain.errors import CursorInvalid
 from starforge.domain.job import Job
+from starforge.domain.micros import to_micros
 from starforge.domain.names import JobId
 from starforge.domain.queries import EventFilter, JobFilter, JobOrder, JobOrderField, Key, Window
 from tests.contract.store.examples import AT, a_job, a_spec, after, an_entry, save, saved

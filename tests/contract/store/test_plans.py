@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import select, text
 
 from starforge.adapters.store import SqlStore
-from starforge.adapters.store.columns import to_micros
 from starforge.adapters.store.tables import JOB
 from starforge.domain.job import JobOutcome, JobState
+from starforge.domain.micros import to_micros
 from starforge.domain.names import Digest, JobId
 from starforge.domain.queries import JobFilter, JobOrder, JobOrderField, Key, LabelOperator, LabelSelector, Window
 from starforge.domain.reason import ReasonCode

@@ -15,7 +15,7 @@ from starforge.adapters.store.migrate import alembic_config
 from starforge.domain.changes import Aspect, Changes, IdempotencyRecord
 from starforge.domain.job import Job
 from starforge.domain.progress import MetricPoint
-from starforge.domain.queries import EventFilter, FeedKind, FeedRow, JobFilter, JobOrder, Window
+from starforge.domain.queries import EventFilter, FeedKind, FeedRow, JobFilter, JobOrder, LogRange, Window
 from starforge.domain.spec import Label
 from starforge.domain.timeline import CommandKind
 from tests.contract.store.examples import AT, a_command, a_job, a_spec, after, an_entry, save, taken
@@ -40,6 +40,11 @@ SPEC = """
 "labels":[{"key":"team","value":"red"}],"priority":0,"cancel_grace_seconds":30}
 """
 DETAIL = '{"after":"SUBMITTED","before":null,"reason":null,"type":"STATE_CHANGED"}'
+LOG = """
+{"run":{"job":"job-0001","attempt":1},"key":"driver","kind":"DRIVER","state":"CLOSED","lines":2,"bytes":8,"pod":null,
+"container":null,"first_line_at":null,"last_line_at":null,"closed_at":null,"sha256":"ab",
+"object_key":"logs/job-0001/1/driver.log","cursor":null,"carry":null,"gaps":[],"problem":null}
+"""
 ROWS = (
     f"""INSERT INTO job (id, revision, attempt, name, project, fleet, state, active, created_by, created_by_kind,
         created_at, updated_at, priority, gpus, due_at, idempotency_key, spec)
@@ -59,6 +64,12 @@ ROWS = (
         last_at, count, detail)
     VALUES ('event-1', 2, 'job-0001', 1, 'vision', 'home', 'STATE_CHANGED', 0, 'It happened.', $AT, $AT, 1,
         '{DETAIL}')""",
+    f"""INSERT INTO log_source (job_id, attempt, key, lines, state, document)
+    VALUES ('job-0001', 1, 'driver', 2, 'CLOSED', '{LOG}')""",
+    """INSERT INTO log_source (job_id, attempt, key, lines, state, document)
+    VALUES ('job-0001', 1, 'pod/w/main', 1, 'OPEN', '{"object_key":null}')""",
+    """INSERT INTO log_chunk (job_id, attempt, source, first, last, body)
+    VALUES ('job-0001', 1, 'driver', 1, 2, '[["one",null],["two",null]]')""",
     "INSERT INTO metric_series (id, job_id, attempt, name) VALUES (1, 'job-0001', 1, 'loss')",
     "INSERT INTO metric_point (series, step, value, at) VALUES (1, 10, 0.5, $AT)",
     """INSERT INTO idempotency (project, mutation, key, body_sha256, job_id, attempt, created_at)
@@ -140,3 +151,12 @@ def test_metrics_and_idempotency_keys_are_there(upgraded: SqlStore) -> None:
 def test_old_keys_are_found_by_an_index(upgraded: SqlStore) -> None:
     indexes: list[Any] = inspect(upgraded.database.engine).get_indexes("idempotency")
     assert ["created_at"] in [one["column_names"] for one in indexes]
+
+
+def test_a_log_that_was_archived_is_read_and_its_lines_are_to_be_moved(upgraded: SqlStore) -> None:
+    which = LogRange(JOB.run, "driver", 1, 2)
+    assert [line.text for line in upgraded.log_ranges([which])[which].lines] == ["one", "two"]
+    unmoved = upgraded.take_unmoved_log(at=AT, lease_s=60)
+    assert unmoved
+    assert (unmoved.source.key, unmoved.source.lines, unmoved.moved) == ("driver", 2, 0)
+    assert upgraded.take_unmoved_log(at=AT, lease_s=60) is None

@@ -8,7 +8,7 @@ from tests.e2e.faults.judging import SUCCEEDED, ended
 from tests.e2e.faults.registry import MISSING_IMAGE
 
 GOES_ON = (SUCCEEDED,)
-LOST_STORE = (SUCCEEDED, ended("FAILED", "RUNTIME_ENV", "INIT_CRASH", "OBJECT_STORE_UNAVAILABLE"))
+LOST_STORE = (SUCCEEDED, ended("FAILED", "OBJECT_STORE_UNAVAILABLE"))
 A_CERTIFICATE = ("pki/ca.crt", "pki/server.crt", "pki/server.key")
 CONTROL = "none, to compare with"
 KILLED_MINUTES, KILLED_JOBS = 15, 20

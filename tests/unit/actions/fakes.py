@@ -32,7 +32,7 @@ from starforge.domain.job import RunIdentity
 from starforge.domain.names import Digest, RunKey
 from starforge.domain.observation import RunPhase, RunSeen, Seen
 from starforge.domain.ports import Audience, FleetKind, LaunchOrder, Resume, Signed, StopAnswer
-from starforge.domain.queries import FeedRow
+from starforge.domain.queries import FeedRow, LogPart
 from starforge.domain.reason import ObjectRef, Reason
 from starforge.domain.spec import Deadlines, FleetDefaults, JobSpec
 from starforge.domain.teardown import Found, RemainingObject
@@ -101,6 +101,17 @@ class FaultyStore:
         rows = self._store.commit(*args, **kwargs)
         self._faults.step("committed")
         return rows
+
+    def keep_log_part(self, part: LogPart) -> None:
+        self._faults.step("keep")
+        self._store.keep_log_part(part)
+        self._faults.step("kept")
+
+    def drop_moved_lines(self, *args: Any, **kwargs: Any) -> bool:
+        self._faults.step("drop")
+        more = self._store.drop_moved_lines(*args, **kwargs)
+        self._faults.step("dropped")
+        return more
 
 
 @dataclass

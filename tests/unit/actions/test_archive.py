@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from starforge.domain.actions.archive import DRIVER_PATIENCE, archive, manifest_key, source_key
+from starforge.domain.actions.hear import hear
 from starforge.domain.actions.launch import claim_key
 from starforge.domain.changes import Changes, LogWrite, NewCommand
 from starforge.domain.job import JobState, LogArchive
@@ -103,6 +104,33 @@ def test_its_patience_over_the_log_is_truncated_and_says_where(world: World) -> 
     (row,) = [row for row in manifest(world, job)["logs"] if row["source"] == DRIVER]
     assert row["state"] == "TRUNCATED"
     assert row["gaps"][0]["after"] == 1
+
+
+def test_lines_that_still_come_are_waited_for(world: World) -> None:
+    """A long log may be read for longer than our patience with a silent one."""
+    job = world.running()
+    world.say(job, "begun")
+    world.see(job, RunPhase.SUCCEEDED, head())
+    for number in range(4):
+        world.settle(DRIVER_PATIENCE.total_seconds() - 2)
+        world.say(job, f"line {number}")
+    world.say(job, world.exit(job, 0))
+    world.work()
+    assert world.objects.objects[source_key(world.run(job), DRIVER)] == b"begun\nline 0\nline 1\nline 2\nline 3\n"
+    assert kept(world, job).reason is None
+
+
+def test_a_log_that_nobody_can_read_is_waited_for_until_somebody_can(world: World) -> None:
+    job = world.running()
+    world.say(job, "one")
+    world.see(job, RunPhase.SUCCEEDED, head())
+    hear(world.ports, "nobody observes the fleet", tell=True)
+    world.settle(DRIVER_PATIENCE.total_seconds() * 3)
+    hear(world.ports, None, tell=True)
+    world.settle(DRIVER_PATIENCE.total_seconds() - 2)
+    world.say(job, "two", world.exit(job, 0))
+    world.work()
+    assert world.objects.objects[source_key(world.run(job), DRIVER)] == b"one\ntwo\n"
 
 
 def test_a_driver_of_which_nothing_was_had_is_truncated_too(world: World) -> None:
@@ -284,7 +312,7 @@ def test_archived_twice_is_stored_once(world: World) -> None:
 
 
 def test_pages_of_a_long_log_are_put_together(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("starforge.domain.actions.archive._PAGE", 3)
+    monkeypatch.setattr("starforge.domain.actions.log_rows.PAGE", 3)
     job = world.finishing()
     run = world.run(job)
     lines = tuple(LogLine(number, f"line {number}") for number in range(1, 11))

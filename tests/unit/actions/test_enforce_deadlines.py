@@ -1,6 +1,7 @@
 """Each clock, the grace after an outage of the fleet or of ours, and many workers at once."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -10,8 +11,9 @@ from starforge.domain.actions.hear import hear
 from starforge.domain.deadlines import AWAY, OUTAGE_GRACE, Clock, ClockKind, ClockState
 from starforge.domain.job import JobOutcome, JobState
 from starforge.domain.names import JobId
-from starforge.domain.observation import PodCondition, PodPhase, RunPhase
+from starforge.domain.observation import ContainerRole, ContainerState, ContainerView, PodCondition, PodPhase, RunPhase
 from starforge.domain.reason import EvidenceSource, ReasonCode
+from starforge.domain.stuck_pods import STORE_AWAY
 from starforge.domain.timeline import ClockChanged
 from tests.unit.actions.fakes import START, Crash
 from tests.unit.actions.world import ANN, World, head, pod, with_limits
@@ -69,6 +71,20 @@ def test_a_run_that_does_not_start_in_time_ends_and_says_what_held_it(world: Wor
     assert "0/3 nodes are available" in why.message
     assert [evidence.source for evidence in why.evidence] == [EvidenceSource.CLOCK, EvidenceSource.POD_CONDITION]
     assert world.fleet.orders == {}
+
+
+def test_a_run_that_waits_for_the_object_store_ends_with_its_clock(world: World) -> None:
+    job = world.pending(with_limits(pre_running=60))
+    fetching = ContainerView("ray-head", ContainerRole.MAIN, "x", ContainerState.WAITING, waiting_reason=STORE_AWAY)
+    fetching = replace(fetching, waiting_message="It is away.")
+    world.see(job, RunPhase.WAITING, pod("w", phase=PodPhase.PENDING, containers=(fetching,)))
+    assert code_of(world, job) is ReasonCode.OBJECT_STORE_UNAVAILABLE
+    world.settle(50)
+    assert world.job(job).state is JobState.PENDING
+    world.settle(16)
+    why = world.job(job).attempt.reason
+    assert why is not None
+    assert (why.code, "It is away." in why.message) == (ReasonCode.PRERUNNING_DEADLINE, True)
 
 
 def test_a_command_that_runs_too_long_is_asked_to_end_first(world: World) -> None:

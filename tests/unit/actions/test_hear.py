@@ -4,11 +4,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from starforge.api.values import Observation
 from starforge.domain.actions import hear as hearing
 from starforge.domain.actions.hear import hear
 from starforge.domain.job import JobState
 from starforge.domain.observation import RunPhase
 from starforge.domain.queries import EventFilter, Window
+from starforge.domain.reason import ReasonCode
 from starforge.domain.timeline import EventType
 from tests.unit.actions.fakes import START
 from tests.unit.actions.world import World, head
@@ -55,6 +57,23 @@ def test_hearing_the_same_again_changes_nothing(world: World) -> None:
     world.clock.forward(5)
     hear(world.ports, PROBLEM, tell=False)
     assert (world.job(job).revision, len(world.feed())) == before
+
+
+def test_a_token_that_is_refused_is_another_kind_of_problem_of_the_same_outage(world: World) -> None:
+    job = world.running()
+    hear(world.ports, PROBLEM, tell=False)
+    began = world.clock.now
+    world.clock.forward(40)
+    hear(world.ports, "Unauthorized", tell=False, code=ReasonCode.PERMISSION)
+    attempt = world.job(job).attempt
+    assert (attempt.stale_since, attempt.stale_problem, attempt.stale_code) == (
+        began, "Unauthorized", ReasonCode.PERMISSION,
+    )  # fmt: skip
+    problem = Observation.of(attempt).problem
+    assert problem is not None
+    assert (problem.code, problem.message) == (ReasonCode.PERMISSION, "Unauthorized")
+    hear(world.ports, None, tell=False)
+    assert Observation.of(world.job(job).attempt).problem is None
 
 
 def test_it_is_one_event_of_the_fleet(world: World) -> None:

@@ -14,7 +14,7 @@ from starforge.domain.actions.sweep import Finding, Step, sweep
 from starforge.domain.errors import FleetUnavailable, StoreUnavailable
 from starforge.domain.job import JobOutcome, JobState
 from starforge.domain.names import JobId, RunKey
-from starforge.domain.observation import RunPhase
+from starforge.domain.observation import RayClusterView, RunPhase, RunSeen
 from starforge.domain.queries import EventFilter, Window
 from starforge.domain.reason import ObjectRef, ReasonCode, reason
 from starforge.domain.teardown import RemainingObject, TeardownState
@@ -54,6 +54,62 @@ def sweep_for(world: World, seconds: float) -> None:
 def told(world: World) -> list[Entry]:
     entries = [entry for _, entry in world.sql.entry_page(EventFilter(), Window(1000)).rows]
     return [entry for entry in entries if "should not be" in entry.message or entry.severity is Severity.WARNING]
+
+
+def pictured(world: World, run: RunKey, phase: RunPhase, **rest: object) -> None:
+    world.observer.observe([replace(RunSeen(run, phase, world.clock(), (head(),)), **rest)])  # type: ignore[arg-type]
+
+
+def test_what_comes_after_the_release_is_removed_as_soon_as_it_is_seen(world: World) -> None:
+    job = ended(world)
+    run = world.run(job)
+    appears(world, run)
+    pictured(world, run, RunPhase.RUNNING)
+    world.work()
+    assert run not in world.fleet.orders
+    assert "was released at" in told(world)[0].message
+
+
+def test_so_is_a_run_of_an_attempt_before(world: World) -> None:
+    job = ended(world)
+    run = world.run(job)
+    retry(world.ports, job, Again(ANN))
+    appears(world, run)
+    pictured(world, run, RunPhase.WAITING)
+    world.work()
+    assert run not in world.fleet.orders
+
+
+def test_a_picture_that_came_late_of_what_is_gone_removes_nothing(world: World) -> None:
+    job = ended(world)
+    before = list(world.fleet.deletes)
+    pictured(world, world.run(job), RunPhase.RUNNING)
+    world.work()
+    assert world.fleet.deletes == before
+    assert told(world) == []
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        {"pods": (replace(head(), terminating=True),)},
+        {"pods": (), "raycluster": RayClusterView("c", "ns", "u", deletion_requested_at=START)},
+    ],
+)
+def test_what_is_on_its_way_out_is_left_alone(world: World, rest: dict[str, object]) -> None:
+    job = ended(world)
+    appears(world, world.run(job))
+    pictured(world, world.run(job), RunPhase.ABSENT, **rest)
+    world.work()
+    assert world.run(job) in world.fleet.orders
+
+
+def test_a_raycluster_alone_is_seen_too(world: World) -> None:
+    job = ended(world)
+    appears(world, world.run(job))
+    pictured(world, world.run(job), RunPhase.ABSENT, pods=(), raycluster=RayClusterView("c", "ns", "u"))
+    world.work()
+    assert world.run(job) not in world.fleet.orders
 
 
 def test_there_is_nothing_to_do_about_what_lives_and_what_is_gone(world: World) -> None:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -255,3 +256,21 @@ async def test_a_fleet_tells_its_own(gateway: Gateway) -> None:
     kinds = [{"kind": kind} for kind in ("KUBERNETES_API", "OPERATOR", "OBSERVER", "TEARDOWN")]
     health = {"fleet": "home", "kind": "SIMULATED", "status": "OK", "checks": kinds}
     assert fleet == {"name": "home", "health": health}
+
+
+async def test_a_job_is_as_fresh_as_its_fleet_is_heard(gateway: Gateway) -> None:
+    world = gateway.world
+    job = world.running()
+    seen = world.job(job).attempt.observed_at
+    asked = f'{{ job(id: "{job}") {{ observedAt observation {{ observedAt freshness }} }} }}'
+    before = (await gateway.ask(asked))["job"]
+    revision = world.job(job).revision
+    world.clock.forward(60)
+    world.sql.note_heard("home", holder="one", heard=ObserverHeard(world.clock(), 0.1))
+    await gateway.services.health.look()
+    after = (await gateway.ask(asked))["job"]
+    assert seen is not None
+    assert datetime.fromisoformat(before["observedAt"]) == seen
+    assert datetime.fromisoformat(after["observedAt"]) == world.clock()
+    assert after["observation"] == {"observedAt": after["observedAt"], "freshness": "LIVE"}
+    assert world.job(job).revision == revision, "nothing is written for it"

@@ -27,7 +27,6 @@ def answered(
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (answered(401), ReasonCode.PERMISSION),
         (answered(403, "cannot create resource"), ReasonCode.PERMISSION),
         (answered(403, WEBHOOK), ReasonCode.ADMISSION_DENIED),
         (answered(400, WEBHOOK), ReasonCode.ADMISSION_DENIED),
@@ -58,6 +57,7 @@ def test_a_no_that_stays_a_no(error: ApiException, code: ReasonCode) -> None:
 @pytest.mark.parametrize(
     "error",
     [
+        answered(401, "Unauthorized"),
         answered(403, QUOTA),
         answered(409, reason="Conflict"),
         answered(429),
@@ -81,6 +81,7 @@ SILENT = 'Internal error occurred: failed calling webhook "w.x": failed to call 
     ("error", "code", "said"),
     [
         (answered(403, QUOTA), ReasonCode.QUOTA, "quota gpus of the namespace is used up"),
+        (answered(401, "Unauthorized"), ReasonCode.PERMISSION, "does not let StarForge in, so it can't start x"),
         (answered(500, SILENT), ReasonCode.API_UNAVAILABLE, "admission webhook w.x does not answer"),
     ],
 )

@@ -13,6 +13,8 @@ from typing import ClassVar
 import pytest
 
 from starforge.adapters.kube.rendering import fetch_capsule
+from starforge.domain.refusal import BY_EXIT_CODE
+from starforge.domain.wire import RefusedWhy
 
 BODY = b"PK" + bytes(range(256)) * 5000
 SHA256 = hashlib.sha256(BODY).hexdigest()
@@ -71,6 +73,13 @@ def test_it_gives_up_at_once_where_asking_again_is_no_use(url: str, tmp_path: Pa
 def test_it_gives_up_in_the_end_and_never_prints_the_url(url: str, tmp_path: Path) -> None:
     Store.answers = ["other"] * fetch_capsule.TRIES
     done = fetch(url, tmp_path / "a.zip")
-    assert done.returncode == 1
+    assert BY_EXIT_CODE[done.returncode] is RefusedWhy.CORRUPT
     assert not (tmp_path / "a.zip").exists()
     assert "secret" not in done.stderr + done.stdout
+
+
+def test_a_store_that_is_away_is_told_by_the_exit_code_and_the_last_line(url: str, tmp_path: Path) -> None:
+    Store.answers = [503] * fetch_capsule.TRIES
+    done = fetch(url, tmp_path / "a.zip")
+    assert BY_EXIT_CODE[done.returncode] is RefusedWhy.UNCLAIMED
+    assert done.stderr.splitlines()[-1] == "The capsule can't be fetched: HTTP Error 503: Service Unavailable."

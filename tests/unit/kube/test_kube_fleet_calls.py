@@ -14,7 +14,7 @@ from starforge.domain.observation import RunPhase
 from starforge.domain.ports import FleetKind, StopAnswer
 from starforge.domain.reason import ReasonCode
 from starforge.domain.spec import Deadlines
-from tests.unit.kube.kube_objects import pod, rayjob
+from tests.unit.kube.kube_objects import pod, raycluster, rayjob
 from tests.unit.kube.kube_orders import AT, RUN, SPEC, order, signed
 from tests.unit.kube.kube_server import Answer, Query, Server, as_json, listed, serving, status
 
@@ -35,7 +35,7 @@ class Cluster:
         self.answers = {name.replace("_", " ", 1): turns for name, turns in answers.items()}
 
     def __call__(self, method: str, path: str, _query: Query) -> Answer:
-        what = next((each for each in ("rayjobs", "secrets", "stop", "pods") if f"/{each}" in path), "")
+        what = next((each for each in ("rayjobs", "rayclusters", "secrets", "stop", "pods") if f"/{each}" in path), "")
         what = "crd" if "customresourcedefinitions" in path else what
         turns = self.answers.get(f"{method} {what}", [CRD if what == "crd" else listed()])
         return turns.pop(0) if len(turns) > 1 else turns[0]
@@ -166,6 +166,16 @@ def test_what_is_left_is_told_with_what_holds_it() -> None:
 def test_a_look_tells_absence_only_when_asked_and_answered() -> None:
     with serving(Cluster()) as server:
         assert fleet(server).look(RUN).phase is RunPhase.ABSENT
+
+
+def test_a_look_sees_what_the_watch_sees() -> None:
+    found = {"GET_rayjobs": [listed(rayjob())], "GET_rayclusters": [listed(raycluster(failure="quota"))]}
+    with serving(Cluster(**found, GET_pods=[listed(pod("a"))])) as server:
+        seen = fleet(server).look(RUN)
+    assert seen.rayjob is not None
+    assert seen.raycluster is not None
+    assert seen.raycluster.failure is not None
+    assert (seen.raycluster.failure.message, [each.name for each in seen.pods]) == ("quota", ["pod-a"])
 
 
 def test_signatures_last_as_long_as_they_are_needed() -> None:

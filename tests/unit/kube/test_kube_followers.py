@@ -3,7 +3,11 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import pytest
+
+from starforge.adapters.kube.client import KubeApi
 from starforge.adapters.kube.labels import KubeObject
 from starforge.adapters.kube.watch.logs.followers import Followers
 from starforge.adapters.kube.watch.logs.loop import FILLERS, OPENERS
@@ -14,6 +18,7 @@ from starforge.domain.observation import LogSeen
 from starforge.domain.ports import Resume
 from tests.unit.kube.kube_objects import pod
 from tests.unit.kube.kube_server import Answer, Query, Server, serving, status
+from tests.unit.kube.test_kube_credentials import named_file
 
 SOURCE = "pod/pod-a/main"
 LINES = tuple(f"2026-11-29T12:00:0{number}.5Z line {number}\n".encode() for number in range(6))
@@ -26,11 +31,13 @@ def nothing_yet(_run: RunKey, _source: str) -> Resume:
 class Followed:
     """Followers over one server; `until_closed` gathers what they tell."""
 
-    def __init__(self, server: Server, resume: Callable[[RunKey, str], Resume], slots: int) -> None:
+    def __init__(
+        self, server: Server, resume: Callable[[RunKey, str], Resume], slots: int, api: KubeApi | None = None
+    ) -> None:
         self.halted = threading.Event()
         self.inbox = Inbox(self.halted)
         self.server = server
-        self.followers = Followers(server.api(), "ns", resume, self.inbox, slots=slots)
+        self.followers = Followers(api or server.api(), "ns", resume, self.inbox, slots=slots)
 
     def next(self) -> list[LogSeen]:
         message = self.inbox.queue.get(timeout=10)
@@ -62,9 +69,10 @@ def followed_on(
     answer: Callable[[str, str, Query], Answer],
     resume: Callable[[RunKey, str], Resume] = nothing_yet,
     slots: int = 100,
+    make_api: Callable[[str], KubeApi] | None = None,
 ) -> Iterator[Followed]:
     with serving(answer) as server:
-        followed = Followed(server, resume, slots)
+        followed = Followed(server, resume, slots, make_api(server.url) if make_api else None)
         try:
             yield followed
         finally:
@@ -190,6 +198,34 @@ def test_a_log_that_is_refused_again_and_again_is_interrupted_until_it_is_read_a
         assert text(told) == [f"line {number}" for number in range(6)]
         assert told[-1].problem is None
         assert ["follow" in query for query in queries(followed)] == [True, True, True, False, True]
+
+
+@pytest.mark.parametrize("good", ["new", "another"])
+def test_credentials_that_are_refused_are_read_again_at_once(tmp_path: Path, good: str) -> None:
+    token = tmp_path / "token"
+    token.write_text("old")
+    servers: list[Server] = []
+
+    def answer(_method: str, _path: str, _query: Query) -> Answer:
+        return Answer(LINES) if servers[0].shown[-1] == good else status(401, "Unauthorized", "Unauthorized")
+
+    def made(url: str) -> KubeApi:
+        api = KubeApi(named_file(url, token))
+        token.write_text("new")
+        return api
+
+    with followed_on(answer, make_api=made) as followed:
+        servers.append(followed.server)
+        followed.followers.pod(ended())
+        if good == "new":
+            assert text(followed.until()) == [f"line {number}" for number in range(6)]
+            assert followed.server.shown == ["old", "new"]
+        else:
+            (told,) = followed.next()
+            assert told.problem == "the Kubernetes API answered 401: Unauthorized"
+            assert followed.server.shown[:4] == ["old", "new", "new", "new"], (
+                "read again once, and then not for a while"
+            )
 
 
 def test_the_run_before_a_restart_is_a_log_of_its_own() -> None:

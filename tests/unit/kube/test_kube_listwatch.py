@@ -15,6 +15,7 @@ from starforge.adapters.kube.watch.backoff import Backoff
 from starforge.adapters.kube.watch.listwatch import QUICK_S, RELIST_S, ListWatch, Source
 from starforge.adapters.kube.watch.messages import Changed, Heard, Inbox, Kind, Listed, Message
 from starforge.adapters.kube.watch.streams import Streams
+from starforge.domain.reason import ReasonCode
 from tests.unit.kube.kube_objects import pod
 from tests.unit.kube.kube_server import Answer, Query, Server, changes, listed, serving, status
 
@@ -42,10 +43,10 @@ def watching(
         thread = threading.Thread(target=watch.run)
         thread.start()
         try:
-            yield server, lambda: inbox.queue.get(timeout=10)
+            yield server, lambda: inbox.queue.get(timeout=60)
         finally:
             streams.halt()
-            thread.join(5)
+            thread.join(60)
             assert not thread.is_alive()
 
 
@@ -155,11 +156,13 @@ def test_a_stream_that_says_nothing_is_given_up_and_all_is_listed_again(monkeypa
 
 
 def test_an_answer_that_does_not_come_is_given_up() -> None:
-    with watching([Answer(then="stay"), listed()], [STAY], PODS, answer_s=0.2) as (_, told):
+    with watching([Answer(then="stay"), listed()], [STAY], PODS, answer_s=0.5) as (_, told):
         wrong = told()
         assert isinstance(wrong, Heard)
         assert "can't be reached" in (wrong.problem or "")
-        assert isinstance(told(), Listed)
+        # On a machine that is busy enough, the next answers come too late as well.
+        later = next(message for message in iter(told, None) if not isinstance(message, Heard))
+        assert isinstance(later, Listed)
 
 
 def test_events_are_listed_again_each_time() -> None:
@@ -171,20 +174,23 @@ def test_events_are_listed_again_each_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trouble", "sentence"),
+    ("trouble", "sentence", "code"),
     [
-        (status(429, message="too many requests"), "answered 429"),
-        (status(500), "answered 500"),
-        (status(403, message="not allowed"), "does not let StarForge watch Pods"),
-        (Answer(then="cut"), "can't be reached"),
-        (Answer((b"<html>proxy</html>",)), "not JSON"),
+        (status(429, message="too many requests"), "answered 429", ReasonCode.API_UNAVAILABLE),
+        (status(500), "answered 500", ReasonCode.API_UNAVAILABLE),
+        (status(401, message="Unauthorized"), "does not let StarForge watch Pods", ReasonCode.PERMISSION),
+        (status(403, message="not allowed"), "does not let StarForge watch Pods", ReasonCode.PERMISSION),
+        (Answer(then="cut"), "can't be reached", ReasonCode.API_UNAVAILABLE),
+        (Answer((b"<html>proxy</html>",)), "not JSON", ReasonCode.API_UNAVAILABLE),
     ],
 )
-def test_says_what_is_wrong_and_when_it_is_well_again(trouble: Answer, sentence: str) -> None:
-    with watching([trouble, listed()], [STAY], PODS) as (_, told):
+def test_says_what_is_wrong_and_when_it_is_well_again(trouble: Answer, sentence: str, code: ReasonCode) -> None:
+    again = [trouble] if trouble.status == 401 else []  # the client asks once more with credentials that it read anew
+    with watching([trouble, *again, listed()], [STAY], PODS) as (_, told):
         wrong = told()
         assert isinstance(wrong, Heard)
         assert sentence in (wrong.problem or "")
+        assert wrong.code is code
         assert isinstance(told(), Listed)
         assert told() == Heard(Kind.POD)
 

@@ -1,11 +1,16 @@
 import hashlib
 import stat
+import threading
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from starforge.adapters.local.unpacking import CapsuleUnusable, fetch, unpack
+from starforge.domain.errors import ObjectStoreUnavailable
 
 
 def nothing() -> None:
@@ -74,4 +79,47 @@ def test_a_missing_capsule_is_told_without_its_url(tmp_path: Path) -> None:
     with pytest.raises(CapsuleUnusable) as caught:
         fetch(url, {}, tmp_path / "copy.zip", sha256="0" * 64, ca_file=None, check=nothing)
     assert "can't be fetched" in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
+def test_a_store_that_is_away_is_worth_asking_again(tmp_path: Path) -> None:
+    (tmp_path / "objects").write_text("no directory")
+    for place in ("objects/capsules/c.zip", "nowhere/c.zip"):
+        with pytest.raises(ObjectStoreUnavailable, match="can't be fetched"):
+            fetch((tmp_path / place).as_uri(), {}, tmp_path / "copy.zip", sha256="0" * 64, ca_file=None, check=nothing)
+
+
+@contextmanager
+def answering(status: int, *, says: int, sends: bytes) -> Iterator[str]:
+    """A server that says that `says` bytes come, and sends others."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(says))
+            self.end_headers()
+            self.wfile.write(sends)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/c.zip?signature=hush"
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("status", "says", "error"),
+    [
+        (503, 1, ObjectStoreUnavailable),
+        (429, 1, ObjectStoreUnavailable),
+        (403, 1, CapsuleUnusable),
+        (404, 1, CapsuleUnusable),
+        (200, 2, ObjectStoreUnavailable),
+    ],
+)
+def test_what_a_store_answers(tmp_path: Path, status: int, says: int, error: type[Exception]) -> None:
+    with answering(status, says=says, sends=b"x") as url, pytest.raises(error) as caught:
+        fetch(url, {}, tmp_path / "copy.zip", sha256="0" * 64, ca_file=None, check=nothing)
     assert "hush" not in str(caught.value)

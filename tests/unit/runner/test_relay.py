@@ -9,7 +9,8 @@ import pytest
 
 from starforge.domain.framing import read_frame
 from starforge.domain.observation import RawLine
-from starforge.domain.wire import FrameParser, Missing, Refused, RefusedWhy
+from starforge.domain.unframing import FrameParser, Missing
+from starforge.domain.wire import Refused, RefusedWhy
 from starforge.runner.relay import Relay
 from starforge.runner.stream import Stream, open_stream
 

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from starforge.domain.observation import RawLine
-from starforge.domain.wire import FrameParser, Message, ProgressSaid
+from starforge.domain.unframing import FrameParser
+from starforge.domain.wire import Message, ProgressSaid
 from starforge.runner.starforge_module import progress
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

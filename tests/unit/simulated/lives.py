@@ -13,7 +13,7 @@ from starforge.domain.names import Digest, JobId, RunKey, run_name
 from starforge.domain.ports import LaunchOrder, Signed
 from starforge.domain.spec import Deadlines, EnvVar, FleetDefaults, JobSpec, PoolDraft, SpecDraft
 from starforge.domain.spec_rules import freeze
-from starforge.domain.wire import FrameParser, Parsed
+from starforge.domain.unframing import FrameParser, Parsed
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = START + timedelta(days=1)

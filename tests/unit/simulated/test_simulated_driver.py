@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from starforge.adapters.simulated.driver import frames
 from starforge.adapters.simulated.plan import Outcome
 from starforge.domain.observation import RawLine
-from starforge.domain.wire import Exit, FrameParser, ProgressSaid, Started
+from starforge.domain.unframing import FrameParser
+from starforge.domain.wire import Exit, ProgressSaid, Started
 from tests.unit.simulated.lives import LATER, NONCE, START, life_of, said, spec_of
 
 

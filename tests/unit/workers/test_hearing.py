@@ -9,6 +9,7 @@ from starforge.domain.errors import StoreUnavailable
 from starforge.domain.health import ObserverHeard
 from starforge.domain.observation import FleetHeard
 from starforge.domain.queries import EventFilter, Window
+from starforge.domain.reason import ReasonCode
 from starforge.domain.timeline import EventType
 from starforge.workers.watch.hearing import BLINK, FIRST_WORD, LAPSE, NOTE_EVERY, SAY_EVERY, Hearing
 from tests.unit.actions.world import World
@@ -75,6 +76,17 @@ def test_another_problem_is_the_same_outage(world: World) -> None:
     ear.hears(DOWN, for_s=10)
     ear.hears("It answers 503.", for_s=10)
     assert ear.told == [f"Fleet home can't be asked: {DOWN}"]
+
+
+def test_the_kind_of_a_problem_is_told_with_it(world: World) -> None:
+    job, ear = world.running(), Ear(world)
+    ear.hears(None)
+    for _ in range(6):
+        ear.hearing.take([FleetHeard(world.clock(), "Unauthorized", ReasonCode.PERMISSION)])
+        world.clock.forward(1)
+    attempt = world.job(job).attempt
+    assert (attempt.stale_problem, attempt.stale_code) == ("Unauthorized", ReasonCode.PERMISSION)
+    assert ear.noted.problem == "Unauthorized"
 
 
 def test_health_is_told_now_and_then_and_when_it_changes(world: World) -> None:

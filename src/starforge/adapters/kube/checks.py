@@ -26,10 +26,11 @@ _DOWN, _DEGRADED, _UNKNOWN = HealthStatus.DOWN, HealthStatus.DEGRADED, HealthSta
 
 @dataclass(frozen=True)
 class Told:
-    """A finding, and the version of what was asked."""
+    """A finding, and the version of what was asked; `is_refused` if our token was."""
 
     finding: Finding
     version: str | None = None
+    is_refused: bool = False
 
 
 class Checks:
@@ -46,7 +47,8 @@ class Checks:
             self._come_in()
             gone = self._namespace_gone()
         except UNREACHABLE as error:
-            return Told(Finding(kind, _DOWN, f"The Kubernetes API {_why_not(error)}"))
+            refused = isinstance(error, ApiException) and error.status == 401
+            return Told(Finding(kind, _DOWN, f"The Kubernetes API {_why_not(error)}"), is_refused=refused)
         seconds = time.monotonic() - began
         if gone:
             return Told(Finding(kind, _DOWN, gone, seconds), version)

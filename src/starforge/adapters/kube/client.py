@@ -105,8 +105,20 @@ class KubeApi:
                 return
             asked, adds = {**(query or {}), "limit": PAGE, "continue": metadata["continue"]}, True
 
+    @property
+    def credentials(self) -> object:
+        """What requests show right now, to be given to `renew` if it was refused."""
+        return self._client
+
+    def renew(self, refused: object) -> bool:
+        """Read credentials again that were refused, which may take a while; whether it is worth asking once more."""
+        return self._renewed(refused) is not None
+
     def dial(self, path: str, query: Query) -> socket.socket:
-        """A socket that does not block, on which a GET was sent; OSError or HTTPError if that fails."""
+        """A socket that does not block, on which a GET was sent; OSError or HTTPError if that fails.
+
+        Whoever reads a 401 from it calls `renew`.
+        """
         client = self._client
         if self._dialer is None or self._dialer.configuration is not client.configuration:
             self._dialer = Dialer(client.configuration)
@@ -175,7 +187,7 @@ class KubeApi:
             raise _refusal(response)
         return response
 
-    def _renewed(self, refused: ApiClient) -> ApiClient | None:
+    def _renewed(self, refused: object) -> ApiClient | None:
         """A client with the credentials as they are now; None if they were read a moment ago."""
         with self._renewing:
             if self._client is not refused:

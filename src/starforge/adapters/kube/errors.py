@@ -74,8 +74,17 @@ def classified(error: BaseException, *, doing: str, at: datetime) -> StarForgeEr
         message = f"Kubernetes will not {doing}: {answer.message}"
         return FleetRefused(reason(code, message, at, advice=_ADVICE.get(code), evidence=(evidence,)))
     message = f"The Kubernetes API answered {answer.status}, so StarForge could not {doing}: {answer.message}"
-    held = _held(found, doing, evidence) if found else None
+    held = _held(found, doing, evidence) if found else _not_let_in(answer, doing, evidence)
     return FleetUnavailable(message, retry_after_s=answer.retry_after_s, reason=held)
+
+
+def _not_let_in(answer: Answer, doing: str, evidence: Evidence) -> Reason | None:
+    """That our token is not good, which says nothing of what was asked for: it may be replaced in a moment."""
+    if answer.status != 401:
+        return None
+    message = f"Kubernetes does not let StarForge in, so it can't {doing}: {answer.message}"
+    code = ReasonCode.PERMISSION
+    return reason(code, message, evidence.observed_at, advice=_ADVICE[code], evidence=(evidence,))
 
 
 def _held(found: Denial, doing: str, evidence: Evidence) -> Reason:
@@ -97,7 +106,7 @@ def _final(answer: Answer, found: Denial | None) -> ReasonCode | None:
         return ReasonCode.LAUNCH_FAILED
     if found:
         return None if found.patience_s is None else found.code
-    if answer.status in (401, 403):
+    if answer.status == 403:
         return ReasonCode.PERMISSION
     if answer.status in (400, 413, 422) or "request is too large" in answer.message:
         return ReasonCode.INVALID_SPEC

@@ -85,8 +85,9 @@ class KubeFleet:
     def look(self, run: RunKey) -> RunSeen:
         with asking(f"look at {run}", self._now):
             rayjob = newest(self._labelled(self._paths.rayjobs, run))
+            raycluster = newest(self._labelled(self._paths.rayclusters, run))
             pods = self._labelled(self._paths.pods, run)
-        return run_seen(run, rayjob, pods, assign_machines(pods, {}), self._now())
+        return run_seen(run, rayjob, pods, assign_machines(pods, {}), self._now(), raycluster=raycluster)
 
     def health(self, asked: Access | None = None) -> FleetProbe:
         return self._health(asked)

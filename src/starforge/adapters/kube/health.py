@@ -13,7 +13,8 @@ from starforge.domain.health import Access, Finding, FleetProbe, HealthCheckKind
 REQUEST_S = 3.0
 """Longest to connect, and longest without an answer, of one request."""
 WITHIN_S = 5.0
-_API = HealthCheckKind.KUBERNETES_API
+_RBAC = HealthCheckKind.RBAC
+_REFUSED = "Kubernetes does not let our account in: its token is not good (any more), so it has no rights at all."
 _LATE = f"No answer came within {WITHIN_S:g} seconds."
 
 
@@ -31,8 +32,10 @@ class KubeHealth:
         reached = self._checks.api()
         if reached.finding.status is not HealthStatus.OK:
             why = "Not checked, as the Kubernetes API can't be asked."
-            rest = [Finding(kind, HealthStatus.UNKNOWN, why) for kind in self._kinds()]
-            return FleetProbe((reached.finding, *rest), access=asked)
+            rest = {kind: Finding(kind, HealthStatus.UNKNOWN, why) for kind in self._kinds()}
+            if reached.is_refused:
+                rest[_RBAC] = Finding(_RBAC, HealthStatus.DOWN, _REFUSED)
+            return FleetProbe((reached.finding, *rest.values()), access=asked)
         return self._of_all(reached, asked)
 
     def close(self) -> None:

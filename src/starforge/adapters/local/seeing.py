@@ -23,6 +23,7 @@ from starforge.domain.observation import (
     Termination,
 )
 from starforge.domain.reason import ObjectRef
+from starforge.domain.stuck_pods import STORE_AWAY
 from starforge.domain.teardown import Found, RemainingObject
 
 CONTAINER = "ray-head"
@@ -125,6 +126,15 @@ def _container(status: Status | None) -> ContainerView:
         code = 0 if status.ending in (Ending.SUCCEEDED, Ending.STOPPED) else 1
         ended = Termination(code, message=status.message, started_at=started, finished_at=_maybe(status.ended_at))
         return ContainerView(CONTAINER, ContainerRole.MAIN, IMAGE, ContainerState.TERMINATED, termination=ended)
+    if status is not None and status.phase is Phase.AWAITING_STORE:
+        return ContainerView(
+            CONTAINER,
+            ContainerRole.MAIN,
+            IMAGE,
+            ContainerState.WAITING,
+            waiting_reason=STORE_AWAY,
+            waiting_message=status.message,
+        )
     state = ContainerState.RUNNING if running else ContainerState.WAITING
     return ContainerView(CONTAINER, ContainerRole.MAIN, IMAGE, state, ready=running, started_at=started)
 

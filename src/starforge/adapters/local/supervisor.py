@@ -22,11 +22,13 @@ from starforge.adapters.local.reaping import processes_of, verdict
 from starforge.adapters.local.rundir import Ending, Phase, RunDir, RunOrder, Status, StopWish
 from starforge.adapters.local.scratch import make_scratch, ray_directory, remove_scratch
 from starforge.adapters.local.unpacking import CapsuleUnusable, fetch, unpack
+from starforge.domain.errors import ObjectStoreUnavailable
 
 LEFTOVERS_GRACE_S = 1.0
 DRAIN_S = 15.0
 HEAD_TRIES = 3
 QUEUE_LOOK_S = 1.0
+STORE_FIRST_S, STORE_LONGEST_S = 1.0, 15.0
 
 
 class Stopped(Exception):
@@ -70,7 +72,7 @@ class Supervisor:
     def _admitted(self) -> tuple[Ending, str | None]:
         self._tell(Phase.PREPARING, message=None, admitted_at=time.time())
         archive, code = self._prepare()
-        self._tell(Phase.STARTING)
+        self._tell(Phase.STARTING, message=None)
         head, address = self._start_ray(code)
         self._tell(Phase.STARTING, address=address, ready_at=time.time())
         self._check()
@@ -83,17 +85,32 @@ class Supervisor:
     def _prepare(self) -> tuple[Path, Path]:
         make_scratch(self._scratch)
         archive, code = self._scratch / "capsule.zip", self._scratch / "code"
-        order = self._order
-        fetch(
-            order.capsule_url,
-            order.capsule_headers,
-            archive,
-            sha256=order.transport_sha256,
-            ca_file=order.ca_file,
-            check=self._check,
-        )
+        pause_s = STORE_FIRST_S
+        while (away := self._fetch(archive)) is not None:
+            self._await_store(away, pause_s)
+            pause_s = min(2 * pause_s, STORE_LONGEST_S)
         unpack(archive, code, check=self._check)
         return archive, code
+
+    def _fetch(self, archive: Path) -> ObjectStoreUnavailable | None:
+        """Why the object store can't be asked right now; None if it gave the Capsule."""
+        order = self._order
+        try:
+            fetch(
+                order.capsule_url,
+                order.capsule_headers,
+                archive,
+                sha256=order.transport_sha256,
+                ca_file=order.ca_file,
+                check=self._check,
+            )
+        except ObjectStoreUnavailable as away:
+            return away
+        return None
+
+    def _await_store(self, away: ObjectStoreUnavailable, pause_s: float) -> None:
+        """Until whoever ordered the run has it stopped, as only they know its clocks."""
+        self._rest(Phase.AWAITING_STORE, away.message, pause_s)
 
     def _start_ray(self, code: Path) -> tuple[processes.Process, str]:
         """The Ray node and its address. On a busy machine Ray gives up by itself, so it gets more than one try."""
@@ -142,10 +159,13 @@ class Supervisor:
         return verdict(exit_code)
 
     def _wait_in_queue(self, why: str) -> None:
+        self._rest(Phase.QUEUED, why, QUEUE_LOOK_S)
+
+    def _rest(self, phase: Phase, why: str, pause_s: float) -> None:
         self._check()
-        if self._status.phase is not Phase.QUEUED or self._status.message != why:
-            self._tell(Phase.QUEUED, message=why)
-        self._ears.wait(time.monotonic() + QUEUE_LOOK_S)
+        if self._status.phase is not phase or self._status.message != why:
+            self._tell(phase, message=why)
+        self._ears.wait(time.monotonic() + pause_s)
         self._check()
 
     def _check(self) -> None:

@@ -1,7 +1,7 @@
 """Column types that mean the same in SQLite and Postgres."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -10,8 +10,8 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+from starforge.domain.micros import from_micros, to_micros
+
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 Big = BigInteger()
@@ -43,15 +43,6 @@ class Words(LongText):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return dialect.type_descriptor(String() if dialect.name == "sqlite" else String(collation="C"))
-
-
-def to_micros(at: datetime) -> int:
-    """Microseconds since the epoch."""
-    return (at - EPOCH) // _MICROSECOND
-
-
-def from_micros(micros: int) -> datetime:
-    return EPOCH + timedelta(microseconds=micros)
 
 
 class Moment(TypeDecorator[datetime]):

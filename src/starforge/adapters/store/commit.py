@@ -23,7 +23,7 @@ def write(connection: Connection, changes: Changes, *, at: datetime, lease: Leas
     metrics.write_metrics(connection, changes.metrics)
     capsules.write_code(connection, changes)
     health.write(connection, changes.health)
-    grown = logs.write_logs(connection, changes.logs)
+    grown = logs.write_logs(connection, changes.logs, at=at)
     told = [write for write in changes.jobs if write.aspects]
     judged = [write for write in changes.health if write.told]
     count = len(told) + len(changes.entries) + len(grown) + len(judged)

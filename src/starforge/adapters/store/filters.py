@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, select
+from sqlalchemy import Column, ColumnElement, or_, select
 
 from starforge.adapters.store.hints import Unlikely
 from starforge.adapters.store.tables import JOB, JOB_LABEL, JOB_SERIES, TIMELINE
 from starforge.adapters.store.timeline import RANKS
 from starforge.domain.queries import EventFilter, JobFilter, LabelOperator, LabelSelector
+from starforge.domain.teardown import HOLDS_TEARDOWN
 
 _Condition = ColumnElement[bool]
 _SURROGATES = (0xD800, 0xE000)
@@ -21,7 +22,7 @@ def job_conditions(which: JobFilter) -> Iterator[_Condition]:
     yield from _one_of(columns.id, which.ids)
     yield from _one_of(columns.state, which.states)
     yield from _one_of(columns.outcome, which.outcomes)
-    yield from _one_of(columns.reason, which.reasons)
+    yield from _reasons(which)
     yield from _one_of(columns.project, which.projects)
     yield from _one_of(columns.fleet, which.fleets)
     yield from _one_of(columns.created_by, which.created_by)
@@ -29,6 +30,16 @@ def job_conditions(which: JobFilter) -> Iterator[_Condition]:
     yield from _between(columns.created_at, which.created_after, which.created_before)
     yield from map(Unlikely, _between(columns.ended_at, which.ended_after, which.ended_before))
     yield from _other_job_conditions(which)
+
+
+def _reasons(which: JobFilter) -> Iterator[_Condition]:
+    """The reason of the job itself, or of its teardown, which only is asked for if it may have one of them."""
+    own, held = JOB.c.reason, JOB.c.teardown_reason
+    if which.reasons and HOLDS_TEARDOWN in which.reasons:
+        codes = [str(code) for code in which.reasons]
+        yield or_(own.in_(codes), held.in_([str(HOLDS_TEARDOWN)])) if len(codes) > 1 else held.in_(codes)
+    else:
+        yield from _one_of(own, which.reasons)
 
 
 def _other_job_conditions(which: JobFilter) -> Iterator[_Condition]:

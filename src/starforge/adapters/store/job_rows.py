@@ -36,6 +36,7 @@ def values_of(job: Job) -> dict[str, Any]:
         "active": not job.ended,
         "outcome": attempt.outcome.value if attempt.outcome else None,
         "reason": attempt.reason.code.value if attempt.reason else None,
+        "teardown_reason": _teardown_reason(attempt),
         "updated_at": job.updated_at,
         "started_at": attempt.started_at,
         "ended_at": attempt.ended_at,
@@ -43,6 +44,11 @@ def values_of(job: Job) -> dict[str, Any]:
         "code": job.code,
         "capsule": job.capsule,
     }
+
+
+def _teardown_reason(attempt: Attempt) -> str | None:
+    held = attempt.teardown and attempt.teardown.reason
+    return held.code.value if held else None
 
 
 def birth_of(job: Job) -> dict[str, Any]:

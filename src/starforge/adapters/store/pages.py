@@ -22,8 +22,9 @@ from sqlalchemy import (
 )
 from sqlalchemy import tuple_ as tuple_of
 
-from starforge.adapters.store.columns import Moment, Words, from_micros, to_micros
+from starforge.adapters.store.columns import Moment, Words
 from starforge.domain.errors import CursorInvalid
+from starforge.domain.micros import from_micros, to_micros
 from starforge.domain.queries import Key, Page, Window
 
 _Condition = ColumnElement[bool]

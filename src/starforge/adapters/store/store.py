@@ -17,6 +17,7 @@ from starforge.adapters.store import (
     lists,
     logs,
     metrics,
+    parts,
     pulses,
     timeline,
 )
@@ -45,8 +46,11 @@ from starforge.domain.queries import (
     JobCountKey,
     JobFilter,
     JobOrder,
+    LogPart,
     LogRange,
     Page,
+    StoredLines,
+    UnmovedLog,
     Window,
 )
 from starforge.domain.timeline import Entry
@@ -140,8 +144,17 @@ class SqlStore:
     def log_lines(self, which: LogRange) -> Sequence[LogLine]:
         return self._read(logs.log_lines, which)
 
-    def log_ranges(self, asked: Sequence[LogRange]) -> Mapping[LogRange, Sequence[LogLine]]:
+    def log_ranges(self, asked: Sequence[LogRange]) -> Mapping[LogRange, StoredLines]:
         return self._read(logs.log_ranges, asked)
+
+    def take_unmoved_log(self, *, at: datetime, lease_s: float) -> UnmovedLog | None:
+        return self._write(parts.take_unmoved_log, at=at, lease_s=lease_s)
+
+    def keep_log_part(self, part: LogPart) -> None:
+        self._write(parts.keep_log_part, part)
+
+    def drop_moved_lines(self, source: LogSource, *, at: datetime, limit: int) -> bool:
+        return self._write(parts.drop_moved_lines, source, at=at, limit=limit)
 
     def metric_points(
         self, run: RunKey, names: Sequence[str] | None, first_step: int | None, last_step: int | None

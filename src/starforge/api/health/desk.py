@@ -66,6 +66,11 @@ class HealthDesk:
                 _log.exception("Looking at health failed; it is tried again.")
             await asyncio.sleep(LOOK_EVERY_S)
 
+    def heard_at(self, fleet: str | None) -> datetime | None:
+        """When the observer of a fleet last heard all of it, as of the last look; None if that is not known."""
+        lease = self._reading.observers.get(fleet) if self._reading and fleet else None
+        return lease.heard.at if lease else None
+
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 

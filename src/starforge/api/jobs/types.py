@@ -103,6 +103,10 @@ class Attempt(Node, Mirror):
         return mirror(cls, row, job_id=job_id)
 
 
+def _observed_at(self: "Job", info: Info) -> datetime | None:
+    return of_info(info).observed_at(self.mirrored, self.row.spec.fleet)
+
+
 @strawberry.type(
     description=("A training job: a spec and code, run in attempts, each on an ephemeral Ray cluster of its own.")
 )
@@ -112,6 +116,9 @@ class Job(Workload, Mirror):
     ended: bool = strawberry.field(description="Whether it is in an end state.")
     released_at: datetime | None = strawberry.field(
         description="When the last of the current attempt's cluster objects was seen to be gone; null until then."
+    )
+    observed_at: datetime | None = strawberry.field(
+        description="When the cluster last told us about it; null until it did.", resolver=_observed_at
     )
     clocks: list[Clock] = strawberry.field(description="Its clocks with their due times: queue, pre-running, active.")
     events: LazyEvents = strawberry.field(
@@ -389,7 +396,7 @@ class Job(Workload, Mirror):
             Cancellation.of(this.mirrored.cancellation) if this.mirrored.cancellation else None
         ),
         "clocks": lambda this: [Clock.of(clock) for clock in this.mirrored.clocks],
-        "observation": lambda this: Observation.of(this.mirrored),
+        "observation": lambda this: Observation.of(this.mirrored, this.row.spec.fleet),
     }
 
     @classmethod

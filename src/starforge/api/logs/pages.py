@@ -48,8 +48,7 @@ async def read_lines(context: Context, run: RunKey, key: str, first: int, last: 
     """Lines `first` to `last`, both included."""
     if last < first:
         return []
-    read = context.ports.store.log_lines
-    return list(await context.services.thread(read, LogRange(run, key, first, last)))
+    return list(await context.services.log_reader.lines(LogRange(run, key, first, last)))
 
 
 def _connection(log: str, source: logs.LogSource | None, rows: list[logs.LogLine], *, plain: bool) -> LogLineConnection:

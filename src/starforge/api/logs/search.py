@@ -22,6 +22,7 @@ from starforge.api.logs.types import LogLine
 from starforge.api.paging import PageArgs, bad_input
 from starforge.api.values import PageInfo
 from starforge.domain import logs
+from starforge.domain.log_parts import read_log
 from starforge.domain.names import RunKey
 from starforge.domain.queries import LogRange
 
@@ -159,12 +160,13 @@ async def search_page(
     most, pattern = PageArgs(first, after, None, None).limit(MATCHES_MAX), wanted.pattern()
     start = read_line_cursor(after, log) or 0
     source = await find_source(context, run, key)
-    last, store = source.lines if source else 0, context.ports.store
+    last, ports, services = source.lines if source else 0, context.ports, context.services
 
     def read(one: int, other: int) -> Sequence[logs.LogLine]:
-        return store.log_lines(LogRange(run, key, one, other))
+        return read_log(ports.store, ports.objects, LogRange(run, key, one, other))
 
-    found = await context.services.thread(search, read, pattern, after=start, last=last, most=most)
+    thread = services.objects_thread if source and source.object_key else services.thread
+    found = await thread(search, read, pattern, after=start, last=last, most=most)
     return _connection(log, found, start, last)
 
 

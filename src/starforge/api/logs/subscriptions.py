@@ -24,7 +24,7 @@ from starforge.api.paging import bad_input
 from starforge.api.transport.source import Joint, Source, Step
 from starforge.domain import logs
 from starforge.domain.changes import Aspect
-from starforge.domain.errors import Defect, StoreUnavailable
+from starforge.domain.errors import Defect, ObjectStoreUnavailable, StoreUnavailable
 from starforge.domain.logs import DRIVER
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.queries import FeedKind, FeedRow
@@ -128,8 +128,8 @@ class _Log:
                     async with aclosing(self._new()) as chunks:
                         async for chunk in chunks:
                             yield chunk
-                except StoreUnavailable as outage:
-                    _log.warning("Following a log waits for the database: %s", outage)
+                except (StoreUnavailable, ObjectStoreUnavailable) as outage:
+                    _log.warning("Following a log waits: %s", outage)
                     await asyncio.sleep(TELL_AGAIN_S)
                     continue
                 if not self._has_ended() and not await listener.take(BOOKMARK_S):
@@ -187,9 +187,8 @@ async def _first(context: Context, run: RunKey, key: str, after: int | None, tai
 
 async def _some(context: Context, source: logs.LogSource, first: int) -> list[logs.LogLine]:
     """At least one line and at most LINES_MAX lines, and not many more bytes than a chunk if lines are about equal."""
-    average = max(1, source.bytes // source.lines)
-    count = min(LINES_MAX, max(1, CHUNK_BYTES // average))
-    return await read_lines(context, source.run, source.key, first, min(source.lines, first + count - 1))
+    last = first + source.lines_in(CHUNK_BYTES, LINES_MAX) - 1
+    return await read_lines(context, source.run, source.key, first, min(source.lines, last))
 
 
 def split(lines: Sequence[logs.LogLine]) -> list[list[logs.LogLine]]:

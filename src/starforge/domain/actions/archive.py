@@ -1,11 +1,12 @@
 """Keeps the logs of an attempt: closes them, stores them as objects with a manifest, reads them back."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from starforge.domain.actions.apply import apply, command, guarded, load
 from starforge.domain.actions.launch import claim_key
+from starforge.domain.actions.log_rows import row_pages
 from starforge.domain.changes import Aspect, Changes, Lease, LogWrite, Retry
 from starforge.domain.errors import ObjectStoreUnavailable
 from starforge.domain.job import Job, JobState, LogArchive, end
@@ -14,7 +15,6 @@ from starforge.domain.logs import DRIVER, LogGap, LogKind, LogSource, LogState, 
 from starforge.domain.names import RunKey
 from starforge.domain.news import Reading, with_gap
 from starforge.domain.ports import Ports
-from starforge.domain.queries import LogRange
 from starforge.domain.reason import ReasonCode, reason
 from starforge.domain.teardown import TeardownState
 from starforge.domain.telling import write
@@ -22,7 +22,6 @@ from starforge.domain.timeline import CommandKind, Entry, LogChanged, Severity
 
 DRIVER_PATIENCE = timedelta(seconds=20)
 SETTLES = timedelta(seconds=2)
-_PAGE = 5000
 _GONE = "The Pod was gone before its log was read to its end."
 
 
@@ -53,12 +52,15 @@ def manifest_key(run: RunKey) -> str:
 
 
 def _lines_are_awaited(job: Job, driver: LogSource | None, now: datetime, *, ran: bool) -> bool:
-    since = job.attempt.finished_at or now
-    if job.attempt.launched_at and not ran:
+    attempt = job.attempt
+    since = attempt.finished_at or now
+    if attempt.launched_at and not ran:
         return now < since + SETTLES  # the containers' last words are on their way
-    if not ran or job.attempt.exited_at or (driver and driver.is_over):
+    if not ran or attempt.exited_at or (driver and driver.is_over):
         return False
-    return now < since + DRIVER_PATIENCE
+    # Lines that still come are waited for, and so is an observer that could read them.
+    news = [at for at in (since, attempt.heard_again_at, driver and driver.read_at) if at]
+    return attempt.stale_since is not None or now < max(news) + DRIVER_PATIENCE
 
 
 def _left_open(ports: Ports, sources: Sequence[LogSource]) -> dict[str, datetime]:
@@ -136,19 +138,13 @@ def _truncated(source: LogSource) -> LogSource:
     return replace(with_gap(source, gap), state=LogState.TRUNCATED)
 
 
-def _pages(ports: Ports, source: LogSource) -> Iterator[bytes]:
-    for first in range(1, source.lines + 1, _PAGE):
-        last = min(first + _PAGE - 1, source.lines)
-        yield text_of(ports.store.log_lines(LogRange(source.run, source.key, first, last)))
-
-
 def _store(ports: Ports, source: LogSource) -> LogSource:
     key = source_key(source.run, source.key)
     with ports.scratch() as scratch:
         path = scratch / "log"
         with path.open("wb") as file:
-            for page in _pages(ports, source):
-                file.write(page)
+            for page in row_pages(ports.store, source):
+                file.write(text_of(page))
         with path.open("rb") as file:
             sha256 = checksum(iter(lambda: file.read(1 << 20), b""))
         ports.objects.put(key, path)

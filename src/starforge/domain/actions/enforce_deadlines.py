@@ -27,7 +27,7 @@ _CODES = {
     ClockKind.PRE_RUNNING: ReasonCode.PRERUNNING_DEADLINE,
     ClockKind.ACTIVE: ReasonCode.ACTIVE_DEADLINE,
 }
-_OUTAGES = frozenset({ReasonCode.API_UNAVAILABLE, ReasonCode.OBJECT_STORE_UNAVAILABLE})
+_OUTAGES = frozenset({ReasonCode.API_UNAVAILABLE, ReasonCode.OBJECT_STORE_UNAVAILABLE, ReasonCode.PERMISSION})
 
 
 def enforce_deadlines(ports: Ports) -> int:
@@ -121,7 +121,8 @@ def _clock_over(ports: Ports, job: Job, since: datetime, *, heard: bool) -> Chan
 
 def _waits_for_us(job: Job) -> bool:
     """Whether it could not be launched, as something that we need can't be asked."""
-    return job.attempt.reason is not None and job.attempt.reason.code in _OUTAGES
+    attempt = job.attempt
+    return attempt.launched_at is None and attempt.reason is not None and attempt.reason.code in _OUTAGES
 
 
 def _graced(ports: Ports, job: Job, clock: Clock, until: datetime) -> Changes:

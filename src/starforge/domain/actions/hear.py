@@ -12,6 +12,7 @@ from starforge.domain.errors import StaleRevision
 from starforge.domain.job import Job
 from starforge.domain.ports import Ports
 from starforge.domain.queries import JobFilter, JobOrder, Window
+from starforge.domain.reason import ReasonCode
 from starforge.domain.telling import write
 from starforge.domain.timeline import Entry, FleetChanged, Severity
 
@@ -20,9 +21,10 @@ _PAGE = 100
 
 @dataclass(frozen=True)
 class _Word:
-    """What is noted at `at`, and since when it is so."""
+    """What is noted at `at`, and since when it is so; `code` is the kind of the problem."""
 
     problem: str | None
+    code: ReasonCode
     at: datetime
     since: datetime
 
@@ -32,21 +34,28 @@ def _always() -> bool:
 
 
 def hear(
-    ports: Ports, problem: str | None, *, tell: bool, since: datetime | None = None, still: Callable[[], bool] = _always
+    ports: Ports,
+    problem: str | None,
+    *,
+    tell: bool,
+    code: ReasonCode = ReasonCode.API_UNAVAILABLE,
+    since: datetime | None = None,
+    still: Callable[[], bool] = _always,
 ) -> None:
-    """Mark what is live as stale because of `problem`, or as heard again if that is None.
+    """Mark what is live as stale because of `problem`, of the kind `code`, or as heard again if that is None.
 
     `since` is when it was heard last, now if not given; `tell` adds an event, once for all that has the same `since`.
     That something is heard again is told as well if anything was stale. What is heard again after an outage gets a
     grace before any of its clocks ends it. It stops when `problem` is not `still` so.
     """
     at, after, marked = ports.now(), None, False
+    word = _Word(problem, code, at, since or at)
     which = JobFilter(active=True, fleets=(ports.fleet.name,))
     while still():
         page = ports.store.job_page(which, JobOrder(descending=False), Window(_PAGE, after=after))
-        differ = [job for _, job in page.rows if _differs(job, problem)]
+        differ = [job for _, job in page.rows if _differs(job, word)]
         if differ:
-            _mark(ports, differ, _Word(problem, at, since or at))
+            _mark(ports, differ, word)
         marked = marked or bool(differ)
         if not page.has_next:
             break
@@ -67,21 +76,28 @@ def _mark(ports: Ports, jobs: Sequence[Job], word: _Word) -> None:
             guarded(ports, job.id, lambda found: _marked(Changes(), ports, found, word))
 
 
-def _differs(job: Job, problem: str | None) -> bool:
-    live = job.attempt.launched_at is not None and not job.ended
-    return live and (job.attempt.stale_since is None) != (problem is None)
+def _differs(job: Job, word: _Word) -> bool:
+    attempt = job.attempt
+    if attempt.launched_at is None or job.ended:
+        return False
+    if attempt.stale_since is None or word.problem is None:
+        return (attempt.stale_since is None) != (word.problem is None)
+    return attempt.stale_code is not word.code
 
 
 def _marked(changes: Changes, ports: Ports, job: Job, word: _Word) -> Changes | None:
     """`changes` with what becomes of a job; None if nothing does."""
-    if not _differs(job, word.problem):
+    if not _differs(job, word):
         return None
     attempt, at = job.attempt, word.at
-    away = at - attempt.stale_since if attempt.stale_since else timedelta()
-    clocks = grace(attempt.clocks, list(ClockKind), at + OUTAGE_GRACE) if away >= AWAY else attempt.clocks
-    since = max(word.since, attempt.launched_at or word.since) if word.problem else None
-    after = job.with_attempt(replace(attempt, clocks=clocks, stale_since=since, stale_problem=word.problem))
-    write(changes, job, after, at, ports.random)
+    if word.problem is None:
+        away = at - attempt.stale_since if attempt.stale_since else timedelta()
+        clocks = grace(attempt.clocks, list(ClockKind), at + OUTAGE_GRACE) if away >= AWAY else attempt.clocks
+        after = replace(attempt, clocks=clocks, stale_since=None, stale_problem=None, heard_again_at=at)
+    else:
+        since = attempt.stale_since or max(word.since, attempt.launched_at or word.since)
+        after = replace(attempt, stale_since=since, stale_problem=word.problem, stale_code=word.code)
+    write(changes, job, job.with_attempt(after), at, ports.random)
     return changes
 
 

@@ -7,18 +7,19 @@ from datetime import datetime, timedelta
 
 from starforge.domain.actions.apply import GUARD_TRIES, apply, command
 from starforge.domain.actions.launch import nonce_hash
-from starforge.domain.changes import Aspect, Changes, LogWrite, Watcher
+from starforge.domain.changes import Aspect, Changes, LogWrite, NewCommand, Watcher
 from starforge.domain.endings import corrected
 from starforge.domain.errors import StaleRevision, StoreUnavailable, Superseded
 from starforge.domain.job import Job, JobState
 from starforge.domain.logs import DRIVER, LogSource
-from starforge.domain.names import JobId, RunKey
+from starforge.domain.names import CommandId, JobId, RunKey
 from starforge.domain.news import News, Reading, changed_pods, gather, heed, kubernetes_entry, pod_entries
 from starforge.domain.observation import PodView, RunPhase, RunSeen, Seen
 from starforge.domain.pending import holds
 from starforge.domain.ports import Ports, Resume
 from starforge.domain.second_looks import SecondLooks
 from starforge.domain.settled import SEEN_EVERY, Settled
+from starforge.domain.strays import came_late
 from starforge.domain.teardown import TeardownState
 from starforge.domain.telling import aspects, write
 from starforge.domain.timeline import CommandKind
@@ -120,12 +121,18 @@ class Observer:
             job = known.jobs.get(one.run.job)
             ours = job is not None and job.run == one.run and not job.ended
             after.append(self._one(changes, one, job, known) if job and ours else None)
+            if one.newest and job and came_late(one.newest, job):
+                changes.commands.append(self._removal(one.run))
         if not changes.empty:
             changes.watcher = self.watcher
             apply(self.ports, changes)
         for one, job in zip(news, after, strict=True):
             self._settled.note(one, job, self.ports.now())
             self._looks.note(one, job, self.ports.now())
+
+    def _removal(self, run: RunKey) -> NewCommand:
+        """What the sweep would do in its next turn, at once: the code of a run that came late may be running."""
+        return NewCommand(CommandId(f"command-{self.ports.random()}"), CommandKind.TEARDOWN, run, self.ports.now())
 
     def _load(self, runs: Sequence[RunKey]) -> _Known:
         store = self.ports.store

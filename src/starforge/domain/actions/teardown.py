@@ -5,14 +5,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from starforge.domain.actions.apply import apply, guarded, load
+from starforge.domain.actions.remove_stray import remove
 from starforge.domain.changes import Changes, Lease, Retry
 from starforge.domain.errors import FleetRefused
 from starforge.domain.job import Job, JobState, end
+from starforge.domain.names import RunKey
 from starforge.domain.news import changed_pods, pod_entries
 from starforge.domain.observation import RunPhase, RunSeen
 from starforge.domain.ports import Ports
 from starforge.domain.reason import Reason
-from starforge.domain.teardown import RemainingObject, TeardownState, looked, pause
+from starforge.domain.strays import stray
+from starforge.domain.teardown import Found, RemainingObject, TeardownState, looked, pause
 from starforge.domain.telling import write
 
 
@@ -27,9 +30,12 @@ class _Look:
 def teardown(ports: Ports, lease: Lease) -> None:
     """TEARDOWN: delete, look what is left, and come again until nothing is; the watch brings the next look forward.
 
-    What does not go is named, and tried again less and less often, for ever.
+    What does not go is named, and tried again less and less often, for ever. What came after the release of its attempt
+    is removed as a stray.
     """
     job = load(ports, lease.command.run.job)
+    if job.run != lease.command.run or job.attempt.released_at:
+        _remove_late(ports, job, lease.command.run)
     if job.run != lease.command.run or job.state is not JobState.FINISHING or job.attempt.released_at:
         return apply(ports, Changes(done=True), lease)
     after = _note(ports, job, _remove(ports, job) if was_launched(job) else _Look())
@@ -37,6 +43,15 @@ def teardown(ports: Ports, lease: Lease) -> None:
     if after.run != job.run or left is None or left.state is TeardownState.RELEASED:
         return apply(ports, Changes(done=True), lease)
     apply(ports, Changes(retry=Retry(ports.now() + pause(left, ports.now()))), lease)
+
+
+def _remove_late(ports: Ports, job: Job, run: RunKey) -> None:
+    """Once: the sweep comes back to what does not go."""
+    found = tuple(Found(run, left, ports.now()) for left in ports.fleet.remaining(run))
+    attempts = ports.store.attempts([job.id]).get(job.id, ()) if run != job.run else ()
+    one = stray(run, found, job, attempts) if found else None
+    if one and one.proven and not one.terminating:
+        remove(ports, one)
 
 
 def was_launched(job: Job) -> bool:

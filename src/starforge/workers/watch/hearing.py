@@ -51,7 +51,7 @@ class Hearing:
             return
         if not self._stands or newest.problem != self._told:
             changed = (newest.problem is None) != (self._told is None)
-            hear(self._ports, newest.problem, tell=changed, since=self._wrong_since)
+            hear(self._ports, newest.problem, tell=changed, code=newest.code, since=self._wrong_since)
             self._told, self._stands, self._said_at = newest.problem, True, self._ports.now()
 
     def _note(self, first_at: datetime, newest: FleetHeard) -> None:

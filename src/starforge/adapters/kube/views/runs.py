@@ -37,7 +37,8 @@ def raycluster_view(raycluster: KubeObject) -> RayClusterView:
     metadata, status = raycluster["metadata"], raycluster.get("status") or {}
     conditions = [condition_view(each) for each in status.get("conditions") or []]
     failure = next((each for each in conditions if each.type == _FAILURE and each.status), None)
-    return RayClusterView(metadata["name"], metadata["namespace"], metadata["uid"], failure)
+    leaves_since = deletion_requested(metadata)
+    return RayClusterView(metadata["name"], metadata["namespace"], metadata["uid"], failure, leaves_since)
 
 
 def run_seen(

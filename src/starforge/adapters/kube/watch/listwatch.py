@@ -16,6 +16,7 @@ from starforge.adapters.kube.watch.lines import LineSplitter, chunks
 from starforge.adapters.kube.watch.messages import Changed, Heard, Inbox, Kind, Listed
 from starforge.adapters.kube.watch.slimming import slimmed
 from starforge.adapters.kube.watch.streams import BROKEN, Streams
+from starforge.domain.reason import ReasonCode
 
 WATCH_S = 240
 QUIET_S = WATCH_S + 20.0
@@ -71,7 +72,7 @@ class ListWatch:
         except UNREACHABLE as error:
             if isinstance(error, ApiException) and error.status == 410:
                 return self._backoff.next_s()
-            self._inbox.put(Heard(self._source.kind, _problem(self._source.kind, error)))
+            self._inbox.put(_problem(self._source.kind, error))
             return self._backoff.next_s(answer_of(error).retry_after_s if isinstance(error, ApiException) else None)
         return 0.0
 
@@ -145,12 +146,14 @@ class ListWatch:
         return version
 
 
-def _problem(kind: Kind, error: BaseException) -> str:
+def _problem(kind: Kind, error: BaseException) -> Heard:
     if not isinstance(error, ApiException) or not error.status:
-        return f"The Kubernetes API can't be reached: {short(error)}"
+        return Heard(kind, f"The Kubernetes API can't be reached: {short(error)}")
     if error.status == 404 and kind in (Kind.RAYJOB, Kind.RAYCLUSTER):
-        return f"The cluster does not know {kind}s: the KubeRay operator is not installed."
+        message = f"The cluster does not know {kind}s: the KubeRay operator is not installed."
+        return Heard(kind, message, ReasonCode.OPERATOR_ABSENT)
     answer = answer_of(error)
     if answer.status in (401, 403):
-        return f"Kubernetes does not let StarForge watch {kind}s: {answer.message}"
-    return f"The Kubernetes API answered {answer.status} when asked for {kind}s: {answer.message}"
+        message = f"Kubernetes does not let StarForge watch {kind}s: {answer.message}"
+        return Heard(kind, message, ReasonCode.PERMISSION)
+    return Heard(kind, f"The Kubernetes API answered {answer.status} when asked for {kind}s: {answer.message}")

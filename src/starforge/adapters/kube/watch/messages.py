@@ -6,6 +6,7 @@ from enum import StrEnum
 from queue import Full, Queue
 
 from starforge.adapters.kube.labels import KubeObject
+from starforge.domain.reason import ReasonCode
 
 
 class Kind(StrEnum):
@@ -33,10 +34,11 @@ class Changed:
 
 @dataclass(frozen=True)
 class Heard:
-    """Whether a kind can be watched."""
+    """Whether a kind can be watched, and of which kind the problem is if it can't."""
 
     kind: Kind
     problem: str | None = None
+    code: ReasonCode = ReasonCode.API_UNAVAILABLE
 
 
 @dataclass(frozen=True)

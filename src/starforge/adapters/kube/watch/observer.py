@@ -21,6 +21,7 @@ from starforge.adapters.kube.watch.uids import Uids
 from starforge.domain.names import RunKey
 from starforge.domain.observation import FleetHeard, Seen
 from starforge.domain.ports import Resume
+from starforge.domain.reason import ReasonCode
 
 COALESCE_S = 0.05
 LOG_BATCH_S = 0.1
@@ -58,7 +59,7 @@ class Observer:
         self._board, self._desk = Board(uids), EventDesk(uids)
         self._followers = Followers(api, namespace, resume, self._inbox)
         self._pictures = Pictures()
-        self._problems: dict[Kind, str | None] = {}
+        self._problems: dict[Kind, Heard] = {}
         self._timers = Timers()
         self._tell_all_at = self._clock() + TELL_ALL_S
         watches = [ListWatch(api, source, self._inbox, self._streams) for source in sources(namespace)]
@@ -96,8 +97,10 @@ class Observer:
                 self._listed(message)
             case Changed():
                 self._changed(message)
-            case Heard(kind=kind, problem=problem):
-                self._problems[kind] = problem
+            case Heard(problem=None):
+                self._problems.pop(message.kind, None)
+            case Heard():
+                self._problems[message.kind] = message
             case LinesThere(source=source):
                 self._timers.set(source, self._clock() + LOG_BATCH_S)
 
@@ -145,16 +148,19 @@ class Observer:
         if clock >= self._tell_all_at and self._sees_runs:
             self._tell_all_at = clock + TELL_ALL_S
             yield from self._pictures.again(self._now())
-        yield FleetHeard(self._now(), self._problem())
+        yield self._how_it_is_heard()
 
     @property
     def _sees_runs(self) -> bool:
         """Whether what was told last is how it is now."""
-        return self._board.complete and not any(map(self._problems.get, (Kind.RAYJOB, Kind.POD)))
+        return self._board.complete and not (self._problems.keys() & {Kind.RAYJOB, Kind.POD})
 
-    def _problem(self) -> str | None:
-        told = next((each for each in self._problems.values() if each), None)
-        return told or (None if self._board.complete else _SILENT)
+    def _how_it_is_heard(self) -> FleetHeard:
+        """A token that is not good is what to tell first, as it explains the rest."""
+        told = sorted(self._problems.values(), key=lambda heard: heard.code is not ReasonCode.PERMISSION)
+        if told:
+            return FleetHeard(self._now(), told[0].problem, told[0].code)
+        return FleetHeard(self._now(), None if self._board.complete else _SILENT)
 
     def _halt(self) -> None:
         self._streams.halt()

@@ -7,7 +7,14 @@ from starforge.adapters.store.tables.code import CapsuleRow, CodeRow, Idempotenc
 from starforge.adapters.store.tables.feed import FeedHeadRow, FeedTableRow, TimelineRow
 from starforge.adapters.store.tables.health import HealthRow
 from starforge.adapters.store.tables.jobs import AttemptRow, JobLabelRow, JobRow, JobSeriesRow, PodRow
-from starforge.adapters.store.tables.output import LogChunkRow, LogSourceRow, MetricPointRow, MetricSeriesRow
+from starforge.adapters.store.tables.output import (
+    LogChunkRow,
+    LogMoveRow,
+    LogPartRow,
+    LogSourceRow,
+    MetricPointRow,
+    MetricSeriesRow,
+)
 from starforge.adapters.store.tables.sweep import InstallationRow, StrayRow
 from starforge.adapters.store.tables.tokens import TokenRow
 from starforge.adapters.store.tables.work import CommandRow, ObserverRow, PulseRow
@@ -25,6 +32,7 @@ COMMAND, OBSERVER, PULSE = _core(CommandRow), _core(ObserverRow), _core(PulseRow
 IDEMPOTENCY = _core(IdempotencyRow)
 FEED, FEED_HEAD, TIMELINE = _core(FeedTableRow), _core(FeedHeadRow), _core(TimelineRow)
 LOG_SOURCE, LOG_CHUNK = _core(LogSourceRow), _core(LogChunkRow)
+LOG_PART, LOG_MOVE = _core(LogPartRow), _core(LogMoveRow)
 METRIC_SERIES, METRIC_POINT = _core(MetricSeriesRow), _core(MetricPointRow)
 CODE, UPLOAD, CAPSULE, INLINE_CODE = _core(CodeRow), _core(UploadRow), _core(CapsuleRow), _core(InlineCodeRow)
 TOKEN, HEALTH = _core(TokenRow), _core(HealthRow)

@@ -11,6 +11,7 @@ from starforge.domain.observation import PodView
 from starforge.domain.spec import JobSpec
 
 DUE = text("due_at IS NOT NULL")
+HELD = text("teardown_reason IS NOT NULL")
 
 
 class JobRow(SQLModel, table=True):
@@ -31,6 +32,14 @@ class JobRow(SQLModel, table=True):
         Index("job_by_active", "active", "created_at", "id"),
         Index("job_by_outcome", "outcome", "created_at", "id"),
         Index("job_by_reason", "reason", "created_at", "id"),
+        Index(
+            "job_by_teardown_reason",
+            "teardown_reason",
+            "created_at",
+            "id",
+            sqlite_where=HELD,
+            postgresql_where=HELD,
+        ),
         Index("job_by_creator", "created_by", "created_at", "id"),
         Index("job_by_key", "idempotency_key"),
         Index("job_by_code", "code", "created_at", "id"),
@@ -47,6 +56,7 @@ class JobRow(SQLModel, table=True):
     active: bool
     outcome: str | None = Field(sa_type=Words)
     reason: str | None = Field(sa_type=Words)
+    teardown_reason: str | None = Field(sa_type=Words)
     created_by: str = Field(sa_type=Words)
     created_by_kind: str = Field(sa_type=Words)
     created_at: datetime = Field(sa_type=Moment)

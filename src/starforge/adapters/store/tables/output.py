@@ -23,7 +23,7 @@ class LogSourceRow(SQLModel, table=True):
 
 
 class LogChunkRow(SQLModel, table=True):
-    """Lines `first` to `last` of a source as one JSON text (see chunks.py)."""
+    """Lines `first` to `last` of a source as one JSON text (see domain/chunks.py)."""
 
     __tablename__ = "log_chunk"
 
@@ -33,6 +33,32 @@ class LogChunkRow(SQLModel, table=True):
     first: int = Field(primary_key=True, sa_type=Big, sa_column_kwargs={"autoincrement": False})
     last: int = Field(sa_type=Big)
     body: str = Field(sa_type=LongText)
+
+
+class LogPartRow(SQLModel, table=True):
+    """Lines `first` to `last` of a source as the object `object`; `blocks` says where each is in it (see parts.py)."""
+
+    __tablename__ = "log_part"
+
+    job_id: str = Field(primary_key=True, sa_type=Words, sa_column_args=[ForeignKey("job.id", ondelete="CASCADE")])
+    attempt: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
+    source: str = Field(primary_key=True, sa_type=Words)
+    first: int = Field(primary_key=True, sa_type=Big, sa_column_kwargs={"autoincrement": False})
+    last: int = Field(sa_type=Big)
+    object: str = Field(sa_type=LongText)
+    blocks: str = Field(sa_type=LongText)
+
+
+class LogMoveRow(SQLModel, table=True):
+    """An archived source that may have rows, and when it is its turn to have some moved; gone when it has none."""
+
+    __tablename__ = "log_move"
+    __table_args__ = (Index("log_move_due", "due_at"),)
+
+    job_id: str = Field(primary_key=True, sa_type=Words, sa_column_args=[ForeignKey("job.id", ondelete="CASCADE")])
+    attempt: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
+    source: str = Field(primary_key=True, sa_type=Words)
+    due_at: datetime = Field(sa_type=Moment)
 
 
 class MetricSeriesRow(SQLModel, table=True):

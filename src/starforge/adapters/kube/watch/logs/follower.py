@@ -8,7 +8,7 @@ from enum import Enum, auto
 
 from kubernetes.client.exceptions import ApiException
 
-from starforge.adapters.kube.client import KubeApi
+from starforge.adapters.kube.client import KubeApi, Query
 from starforge.adapters.kube.errors import UNREACHABLE, short
 from starforge.adapters.kube.watch.backoff import Backoff
 from starforge.adapters.kube.watch.logs.answer import Answer, Broken, Refused
@@ -25,6 +25,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 10.0
 # Refused so often in a row, a log is said to be interrupted; these answers alone are no trouble, but come and go.
 REFUSALS = 3
 _USUAL = (400, 404, 429)
+_UNAUTHORIZED = 401
 
 
 @dataclass(frozen=True)
@@ -119,14 +120,29 @@ class Follower:
         if cursor and cursor.count:
             query["sinceTime"] = cursor.since
         async with self._slots.turn():
-            try:
-                sock = await self._loop.opening(lambda: self._api.dial(self._target.path, query), undo=_closed)
-            except UNREACHABLE as error:
-                self._problem = short(error)
-                return Read.REFUSED
-            answer = Answer(sock, self._loop.loop)
+            return await self._ask(query)
+
+    async def _ask(self, query: Query, *, anew: bool = False) -> Read:
+        """Once more with credentials that were read `anew`, if those that it showed are not good any more."""
+        shown = self._api.credentials
+        try:
+            sock = await self._loop.opening(lambda: self._api.dial(self._target.path, query), undo=_closed)
+        except UNREACHABLE as error:
+            self._problem = short(error)
+            return Read.REFUSED
+        answer = Answer(sock, self._loop.loop)
+        try:
             with self._slots.reading(self._target.source, answer):
                 return await self._take(answer)
+        except Refused as refused:
+            if refused.status == _UNAUTHORIZED and not anew and await self._renewed(shown):
+                return await self._ask(query, anew=True)
+            self._problem = _said(refused)
+            self._refusals += refused.status not in _USUAL
+            return Read.REFUSED
+
+    async def _renewed(self, refused: object) -> bool:
+        return await self._loop.opening(lambda: self._api.renew(refused), undo=bool)
 
     async def _take(self, answer: Answer) -> Read:
         resume, pieces = Resume(self._intake.cursor), Pieces()
@@ -136,10 +152,6 @@ class Follower:
         except Broken:
             self._problem = "the connection broke"
             return Read.BROKEN
-        except Refused as refused:
-            self._problem = _said(refused)
-            self._refusals += refused.status not in _USUAL
-            return Read.REFUSED
         # The last line of a log may have no end; while the container runs it is read again when it has.
         await self._add(resume, pieces.end() if self._ends.ended else [])
         await self._intake.add(resume.end())

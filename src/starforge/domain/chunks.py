@@ -3,8 +3,8 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from starforge.adapters.store.columns import from_micros, to_micros
 from starforge.domain.logs import LineMark, LogLine
+from starforge.domain.micros import from_micros, to_micros
 
 CHUNK_LINES = 1000
 CHUNK_BYTES = 256 * 1024
