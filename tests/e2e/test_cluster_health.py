@@ -71,7 +71,7 @@ def test_a_token_that_is_no_good_is_not_let_in(cluster: Cluster) -> None:
     stranger.close()
     api = found(probe, Kind.KUBERNETES_API)
     assert (api.status, "no.such.token" in str(api.message)) == (Status.DOWN, False)
-    assert found(probe, Kind.RBAC).status is Status.UNKNOWN
+    assert found(probe, Kind.RBAC).status is Status.DOWN
 
 
 def test_a_cluster_that_is_away_is_told_as_such(cluster: Cluster) -> None:
