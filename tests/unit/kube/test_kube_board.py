@@ -68,6 +68,28 @@ def test_a_rayjob_that_a_complete_list_lacks_is_gone() -> None:
     assert [each.phase for each in told(it)] == [RunPhase.ABSENT]
 
 
+def test_a_pod_that_is_seen_before_its_rayjob_tells_of_no_deletion() -> None:
+    """Its RayJob may have been made after the RayJobs were listed, and the other watch be late."""
+    it = board()
+    it.listed(Listed(Kind.RAYJOB, []))
+    it.listed(Listed(Kind.POD, []))
+    it.changed(Changed(Kind.POD, pod("a", node_type="head")))
+    assert told(it) == []
+    it.changed(Changed(Kind.RAYJOB, rayjob()))
+    assert [(each.phase, len(each.pods)) for each in told(it)] == [(RunPhase.WAITING, 1)]
+
+
+def test_a_list_that_may_be_older_than_a_pod_tells_of_no_deletion() -> None:
+    it = board()
+    it.listed(Listed(Kind.POD, [pod("a", node_type="head")]))
+    it.listed(Listed(Kind.RAYJOB, []))
+    assert told(it) == []
+    it.listed(Listed(Kind.RAYJOB, []))
+    assert [(each.phase, len(each.pods)) for each in told(it)] == [(RunPhase.ABSENT, 1)]
+    it.changed(Changed(Kind.POD, pod("a", node_type="head"), deleted=True))
+    assert [(each.phase, each.pods) for each in told(it)] == [(RunPhase.ABSENT, ())]
+
+
 def test_a_pod_keeps_its_machine_when_another_is_replaced() -> None:
     it = filled()
     it.changed(Changed(Kind.POD, pod("c", created="2026-11-29T12:00:05Z", first=1)))

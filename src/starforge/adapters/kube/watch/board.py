@@ -14,7 +14,11 @@ _NEEDED = frozenset({Kind.RAYJOB, Kind.POD})
 
 
 class Board:
-    """Objects by kind and uid. Nothing is told before RayJobs and Pods were listed: only then a run is complete."""
+    """Objects by kind and uid. Nothing is told before RayJobs and Pods were listed: only then a run is complete.
+
+    A Pod may be seen before its RayJob, as each kind is watched by itself: a run whose RayJob was never seen is told as
+    absent once a list lacks it that was begun after its Pod was seen, which is the second one that comes after it.
+    """
 
     def __init__(self, uids: Uids) -> None:
         self._uids = uids
@@ -24,6 +28,8 @@ class Board:
         self._dirty: set[RunKey] = set()
         self._machines: dict[RunKey, dict[str, int]] = {}
         self._gone: dict[RunKey, list[KubeObject]] = {}
+        self._sure: set[RunKey] = set()
+        self._lacked: set[RunKey] = set()
 
     @property
     def complete(self) -> bool:
@@ -47,6 +53,8 @@ class Board:
             self._forget(message.kind, each)
         for each in changed:
             self._learn(message.kind, each)
+        if message.kind is Kind.RAYJOB:
+            self._note_lacked()
         return gone
 
     def changed(self, message: Changed) -> None:
@@ -60,7 +68,7 @@ class Board:
 
     def take_dirty(self, at: datetime) -> list[RunSeen]:
         """The runs that changed, as they are now; asked for when `complete`."""
-        runs, self._dirty = sorted(self._dirty), set()
+        runs, self._dirty = sorted(self._dirty & self._sure), set()
         return [self._seen(run, at) for run in runs]
 
     def run_of(self, kind: Kind, found: KubeObject) -> RunKey | None:
@@ -76,10 +84,18 @@ class Board:
             uid, of_run = found["metadata"]["uid"], self._by_run.setdefault((kind, run), {})
             self._uids.add(uid, run)
             before, of_run[uid] = of_run.get(uid), found
+            if kind is Kind.RAYJOB:
+                self._sure.add(run)
             if kind in _NEEDED or (kind is Kind.RAYCLUSTER and _tells_more(before, found)):
                 self._dirty.add(run)
         if kind is Kind.RAYJOB:
             self._match_submitters()
+
+    def _note_lacked(self) -> None:
+        unsure = {run for kind, run in self._by_run if kind is Kind.POD} - self._sure
+        twice, self._lacked = unsure & self._lacked, unsure
+        self._sure |= twice
+        self._dirty |= twice
 
     def _match_submitters(self) -> None:
         """Submitter Jobs that were listed before their RayJob."""
@@ -109,6 +125,7 @@ class Board:
         self._machines[run] = machines
         if rayjob is None and not pods:
             del self._machines[run]
+            self._sure.discard(run)
         raycluster = newest(self._by_run.get((Kind.RAYCLUSTER, run), {}).values())
         return run_seen(run, rayjob, pods, known | machines, at, raycluster=raycluster, gone=gone)
 
