@@ -79,9 +79,11 @@ class Story:
         await self.until(lambda story: story.has_ended or ORDER.index(story.state) >= ORDER.index(state))
 
     async def told(self, codes: frozenset[str], since: float) -> None:
-        await self.until(
-            lambda story: any(step.at >= since and not codes.isdisjoint(step.codes) for step in story.steps)
-        )
+        """Return once the job told one of the codes, or has ended without."""
+        await self.until(lambda story: story.has_ended or story.has_told(codes, since))
+
+    def has_told(self, codes: frozenset[str], since: float) -> bool:
+        return any(step.at >= since and not codes.isdisjoint(step.codes) for step in self.steps)
 
 
 async def follow(gateway: Gateway, story: Story) -> None:
