@@ -229,6 +229,7 @@ def test_messages_are_taken_out_of_the_log() -> None:
             b"epoch 1\n",
             wire(type="progress", step=1, total=9, metrics={"loss": 0.5}),
             wire(type="exit", code=143, signal=15, at=2, nonce=NONCE),
+            wire(type="exit", code=137, signal=9, oom=True, at=3, nonce=NONCE),
         )
     )
     assert [line.text for line in parsed.lines] == ["epoch 1"]
@@ -236,6 +237,7 @@ def test_messages_are_taken_out_of_the_log() -> None:
         Started(datetime.fromtimestamp(1.5, UTC)),
         ProgressSaid(1, 9, (("loss", 0.5),), AT),
         Exit(143, 15, datetime.fromtimestamp(2, UTC)),
+        Exit(137, 9, datetime.fromtimestamp(3, UTC), out_of_memory=True),
     )
 
 

@@ -73,7 +73,8 @@ def corrected(job: Job, at: datetime) -> Job:
         return job
     if why.evidence[0].source is not EvidenceSource.RAYJOB_STATUS:
         return job
-    return job.with_attempt(replace(attempt, reason=user_code(attempt.exit_code or 0, at, why.evidence)))
+    true = explained(attempt, user_code(attempt.exit_code or 0, at, why.evidence), at)
+    return job.with_attempt(replace(attempt, reason=true))
 
 
 def _code_told(seen: RunSeen) -> int | None:

@@ -110,6 +110,13 @@ def _deleted(pod: PodView, at: datetime) -> Reason:
     return reason(ReasonCode.EVICTED, message, at, advice=_RETRY, evidence=evidence)
 
 
+def out_of_memory(code: int, at: datetime) -> Reason:
+    """Why a command failed one of whose processes the kernel had killed; the container itself may have gone on."""
+    message = "A process of the command was killed, as its container had used all the memory that it may have."
+    proof = (Evidence(EvidenceSource.EXIT_CODE, str(code), at),)
+    return reason(ReasonCode.OOM_KILLED, message, at, advice=_ADVICE[ReasonCode.OOM_KILLED], evidence=proof)
+
+
 def explained(attempt: Attempt, why: Reason, at: datetime) -> Reason:
     """`why` a command failed, or the loss of a worker that it followed: then that comes first, and `why` proves it."""
     lost = attempt.lost

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from starforge.domain.job import Attempt, Job, JobOutcome, JobState, advance, conclude, finish
 from starforge.domain.logs import DRIVER, GAPS_MAX, LogGap, LogKind, LogLine, LogSource, LogState, text_of
+from starforge.domain.losses import out_of_memory
 from starforge.domain.names import RunKey
 from starforge.domain.observation import EventSeen, LogSeen, PodView, RunSeen, Seen
 from starforge.domain.progress import MetricPoint, metric_point, report
@@ -248,7 +249,8 @@ def heed(job: Job, messages: Sequence[Message], at: datetime) -> tuple[Job, list
 
 def _exited(job: Job, message: Exit, at: datetime) -> Job:
     """The job whose command ended; one that was asked to end is at its end, however long Ray takes to notice."""
-    job = job.with_attempt(replace(job.attempt, exit_code=message.code, exited_at=message.at))
+    lost = job.attempt.lost or (out_of_memory(message.code, at) if message.out_of_memory else None)
+    job = job.with_attempt(replace(job.attempt, exit_code=message.code, exited_at=message.at, lost=lost))
     ending = job.attempt.ending
     return job if ending is None or job.decided else finish(job, ending.outcome, ending.reason, at)
 

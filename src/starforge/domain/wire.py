@@ -37,11 +37,13 @@ class Started:
 
 @dataclass(frozen=True)
 class Exit:
-    """The command ended with `code`; 128+n, and `signal` n, when a signal ended it."""
+    """The command ended with `code`; 128+n, and `signal` n, when a signal ended it. With `out_of_memory` the kernel had
+    killed a process of its container, as the memory limit was reached, and the command failed."""
 
     code: int
     signal: int | None
     at: datetime
+    out_of_memory: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ def _runner_message(kind: object, value: Mapping[str, object]) -> Message | None
     if kind == "started":
         return Started(_time(value["at"]))
     if kind == "exit":
-        return Exit(_integer(value["code"]), _optional_integer(value["signal"]), _time(value["at"]))
+        code, signal = _integer(value["code"]), _optional_integer(value["signal"])
+        return Exit(code, signal, _time(value["at"]), out_of_memory=value.get("oom") is True)
     if kind == "refused":
         return Refused(RefusedWhy(cast("str", value["why"])), str(value["message"]))
     return None

@@ -13,6 +13,7 @@ from .attempt import Attempt, AttemptInvalid, read_attempt, read_command
 from .claim import Claimed, claim
 from .command import run_command
 from .manifest import capsule_faults
+from .memory import oom_kills
 from .relay import Relay
 from .signals import SignalRoom, Stopped
 from .stream import open_stream
@@ -54,8 +55,10 @@ def _run(attempt: Attempt, relay: Relay, signals: SignalRoom) -> int:
         return _refuse(relay, claimed.value, claimed.sentence, code)
     signals.enter_starting()
     relay.report({"type": "started", "at": time.time()})
+    kills = oom_kills()
     returncode = run_command(command, relay, signals)
-    return _report_exit(relay, abs(returncode), by_signal=returncode < 0)
+    out_of_memory = returncode != 0 and oom_kills() > kills
+    return _report_exit(relay, abs(returncode), by_signal=returncode < 0, out_of_memory=out_of_memory)
 
 
 def _refuse(relay: Relay, why: str, message: str, code: int) -> int:
@@ -64,9 +67,9 @@ def _refuse(relay: Relay, why: str, message: str, code: int) -> int:
     return code
 
 
-def _report_exit(relay: Relay, number: int, *, by_signal: bool) -> int:
-    code = 128 + number if by_signal else number
-    relay.report({"type": "exit", "code": code, "signal": number if by_signal else None, "at": time.time()})
+def _report_exit(relay: Relay, number: int, *, by_signal: bool, out_of_memory: bool = False) -> int:
+    code, signal = 128 + number if by_signal else number, number if by_signal else None
+    relay.report({"type": "exit", "code": code, "signal": signal, "oom": out_of_memory, "at": time.time()})
     return code
 
 

@@ -753,3 +753,19 @@ def test_updated_at_follows_what_changes(world: World) -> None:
     world.clock.forward(7)
     world.see(job, RunPhase.RUNNING, head())
     assert world.job(job).updated_at == START + timedelta(seconds=7)
+
+
+@pytest.mark.parametrize("first", ["exit line", "fleet"])
+def test_a_command_that_fails_for_want_of_memory_says_so(world: World, first: str) -> None:
+    """The kernel may kill a process of the command and leave its container alone."""
+    job = world.running()
+    end = world.wire(job, type="exit", code=137, signal=9, oom=True, at=world.clock().timestamp())
+    if first == "fleet":
+        world.see(job, RunPhase.FAILED, head(), message="the job failed")
+    world.say(job, end)
+    world.see(job, RunPhase.FAILED, head(), message="the job failed")
+    why = world.job(job).attempt.reason
+    assert why is not None
+    assert why.code is ReasonCode.OOM_KILLED
+    assert "exit code 137" in why.message
+    assert "more memory" in str(why.advice)
