@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -75,7 +75,7 @@ def serve() -> None:
 
 def fill(cluster: Cluster) -> list[dict[str, Any]]:
     head, rayjob = recorded("pods")[0], recorded("rayjob")
-    pods = []
+    pods: list[dict[str, Any]] = []
     for number in range(RUNS):
         run = run_of(number)
         name = run_name("bench", run)
@@ -241,5 +241,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    parts = {"serve": serve, "observe": observe}
+    parts: dict[str, Callable[..., None]] = {"serve": serve, "observe": observe}
     parts.get(sys.argv[1] if sys.argv[1:] else "", main)(*sys.argv[2:])

@@ -68,7 +68,7 @@ class Script:
         return resolve
 
 
-def _resolve(source: Any, info: GraphQLResolveInfo, /, **arguments: Any) -> Any:
+def _resolve(source: Any, info: GraphQLResolveInfo[Any], /, **arguments: Any) -> Any:
     value = source.get(info.field_name)
     return value(**arguments) if callable(value) else value
 

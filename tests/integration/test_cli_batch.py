@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse
@@ -54,7 +55,7 @@ def takes(script: Script, *, known: int = 0) -> None:
         ]
         return {"userErrors": [], "outcomes": made}
 
-    present = {"userErrors": [], "status": "PRESENT", "digest": "0" * 64, "upload": None}
+    present: dict[str, Any] = {"userErrors": [], "status": "PRESENT", "digest": "0" * 64, "upload": None}
     viewer = {"project": "default"}
     script.fields |= {"prepareCode": present, "jobs": jobs, "submitJobs": submit_jobs, "viewer": viewer}
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from graphql import (
@@ -35,10 +35,10 @@ OUTPUTS: list[Any] = [one for one in TYPES if is_object_type(one) or is_interfac
 def described() -> Iterator[tuple[str, str | None]]:
     for one in TYPES:
         yield one.name, one.description
-        for name, value in (one.values if is_enum_type(one) else {}).items():  # type: ignore[union-attr]
+        for name, value in (one.values if is_enum_type(one) else {}).items():
             yield f"{one.name}.{name}", value.description
         has_fields = is_object_type(one) or is_interface_type(one) or is_input_object_type(one)
-        for name, field in (one.fields if has_fields else {}).items():  # type: ignore[union-attr]
+        for name, field in (cast("Any", one).fields if has_fields else {}).items():
             yield f"{one.name}.{name}", field.description
             for argument, about in getattr(field, "args", {}).items():
                 yield f"{one.name}.{name}({argument})", about.description

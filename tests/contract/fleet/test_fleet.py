@@ -174,7 +174,9 @@ def test_ours_is_what_is_there_from_launch_to_the_last_that_goes(under_test: Fle
     there = fleet.ours("forge-us")
     assert {one.run for one in there} == {order.run for order in orders}
     assert not any(one.terminating for one in there)
-    assert all(watching.seen[0].at - timedelta(minutes=5) < one.created_at for one in there)
+    begun = watching.seen[0]
+    assert isinstance(begun, FleetHeard)
+    assert all(begun.at - timedelta(minutes=5) < one.created_at for one in there)
     first, second = orders
     fleet.delete(first.run)
     assert all(one.terminating == (one.run == first.run) for one in fleet.ours("forge-us"))

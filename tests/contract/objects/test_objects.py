@@ -102,9 +102,10 @@ def test_what_was_deleted_is_gone_and_new_again(store: ObjectStore) -> None:
     assert store.put(KEY, b"y", only_new=True)
 
 
-def test_a_check_may_be_made_any_number_of_times_and_at_once(store: ObjectStore) -> None:
+def test_a_check_may_be_made_any_number_of_times_and_at_once(checking: ObjectStore) -> None:
+    """Not on moto's server, which answers 500 while an object is replaced that somebody reads."""
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(lambda _: store.check(), range(8))) == [None] * 8
+        assert list(pool.map(lambda _: checking.check(), range(8))) == [None] * 8
 
 
 def test_preparing_again_loses_nothing(store: ObjectStore) -> None:

@@ -64,7 +64,7 @@ def what_belongs_to(job: Job, number: int) -> Changes:
     source = LogSource(job.run, DRIVER, LogKind.DRIVER, lines=2, bytes=4)
     return Changes(
         pods=[(job.run, replace(a_pod(f"pod-{number}-{one}"), pool=f"pool{one}")) for one in range(2)],
-        logs=[LogWrite(source, [LogLine(1, "a"), LogLine(2, "b")])],
+        logs=[LogWrite(source, (LogLine(1, "a"), LogLine(2, "b")))],
         metrics=[(job.run, metric_point(name, float(n), AT, n)) for n in range(3) for name in ("loss", "accuracy")],
         entries=[an_entry(f"event-{number}-{one}", job.run) for one in range(3)],
         capsules=[CapsuleRecord(digest, Digest(f"code-{number}"), 1, 1, "0" * 64, "r", AT)],

@@ -7,6 +7,7 @@ from typing import Any
 from graphql import (
     GraphQLField,
     GraphQLSchema,
+    GraphQLUnionType,
     get_named_type,
     is_composite_type,
     is_enum_type,
@@ -108,7 +109,7 @@ class Documents:
             return ""
         parts = [f"... on {one.name}{self._below(draw, making, one, depth)}"
                  for one in self._possible(draw, kind)]  # fmt: skip
-        fields = {} if is_union_type(kind) else kind.fields
+        fields = {} if isinstance(kind, GraphQLUnionType) else kind.fields
         leaves = [name for name in fields if depth < DEPTH or not is_composite_type(get_named_type(fields[name].type))]
         if leaves and making.fields < 60:
             chosen = draw(st.lists(st.sampled_from(leaves), min_size=1, max_size=5, unique=True))

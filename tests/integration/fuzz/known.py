@@ -33,7 +33,7 @@ class Known:
 
 def known_of(gateway: Gateway, jobs: Sequence[str]) -> Known:
     data: Mapping[str, Any] = gateway.ask(ASK, id=jobs[0])
-    ids, cursors, texts = list(jobs), [], []
+    ids, cursors, texts = list(jobs), list[str](), list[str]()
     waiting: list[tuple[str, Any]] = list(data.items())
     while waiting:
         name, value = waiting.pop()

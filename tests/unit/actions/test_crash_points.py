@@ -213,7 +213,7 @@ LIVES: dict[Callable[[Life], None], tuple[JobState, ReasonCode | None]] = {
     runs_for_too_long: (JobState.FAILED, ReasonCode.ACTIVE_DEADLINE),
     is_retried: (JobState.SUCCEEDED, None),
 }
-EVERY = {is_retried: 3}
+EVERY: dict[Callable[[Life], None], int] = {is_retried: 3}
 """A second attempt has the effects of a first one again: every third of them will do."""
 
 

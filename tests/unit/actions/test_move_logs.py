@@ -215,7 +215,7 @@ def test_long_logs_are_moved_within_the_memory_of_a_part(world: World, monkeypat
     largest = 0
     monkeypatch.setattr(move_logs, "PART_BYTES", 20)
     monkeypatch.setattr(log_rows, "PAGE_BYTES", 20)
-    real = move_logs.pack
+    real = pack
 
     def measured(source: object, lines: list[LogLine]) -> object:
         nonlocal largest

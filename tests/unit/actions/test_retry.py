@@ -10,7 +10,7 @@ from starforge.domain.actions.perform import LEASE_S, perform
 from starforge.domain.actions.retry import Again, Retried, can_be_retried, retry
 from starforge.domain.actions.submit import SubmitStatus
 from starforge.domain.capsule import capsule_key
-from starforge.domain.changes import NewCommand
+from starforge.domain.changes import Changes, NewCommand
 from starforge.domain.errors import Conflict, NotFound, StaleRevision, WrongState
 from starforge.domain.job import JobOutcome, JobState
 from starforge.domain.names import CommandId, JobId, RunKey
@@ -203,7 +203,7 @@ def test_a_late_command_of_the_first_attempt_does_nothing_to_the_second(world: W
     again(world, job)
     before = world.job(job)
     late = NewCommand(CommandId("late"), kind, RunKey(job, 1), world.clock())
-    world.store.commit(module.Changes(commands=[late]), at=world.clock())
+    world.store.commit(Changes(commands=[late]), at=world.clock())
     asked = (len(world.fleet.launches), len(world.fleet.deletes), len(world.fleet.stops))
     assert perform(world.ports, late.id)
     assert world.job(job) == before

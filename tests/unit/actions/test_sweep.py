@@ -229,7 +229,7 @@ def test_a_teardown_that_ends_between_list_and_database_is_no_stray(world: World
     listed = world.fleet.ours(world.sql.installation(new=""))
     world.settle(5)
     assert world.job(job).ended
-    world.fleet.ours = lambda _installation: listed  # type: ignore[method-assign]
+    world.fleet.ours = lambda installation: listed  # type: ignore[method-assign]
     assert sweep(world.ports) == []
     assert told(world) == []
 
@@ -280,7 +280,7 @@ def test_a_job_whose_run_was_deleted_while_nobody_watched_ends(world: World) -> 
 
 def test_a_list_that_lacks_a_run_decides_nothing_if_a_look_finds_it(world: World) -> None:
     job = world.running()
-    world.fleet.ours = lambda _installation: []  # type: ignore[method-assign]
+    world.fleet.ours = lambda installation: []  # type: ignore[method-assign]
     world.clock.forward(61)
     world.fleet.looks[world.run(job)] = world.picture(job, RunPhase.RUNNING, head())
     assert steps(sweep(world.ports)) == [(world.run(job), Step.ASK)]
@@ -289,7 +289,7 @@ def test_a_list_that_lacks_a_run_decides_nothing_if_a_look_finds_it(world: World
 
 def test_a_refused_look_decides_nothing(world: World) -> None:
     job = world.running()
-    world.fleet.ours = lambda _installation: []  # type: ignore[method-assign]
+    world.fleet.ours = lambda installation: []  # type: ignore[method-assign]
     world.fleet.refuses_looks = reason(ReasonCode.PERMISSION, "no", START)
     world.clock.forward(61)
     sweep(world.ports)

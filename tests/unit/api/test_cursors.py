@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -61,7 +62,8 @@ ALL = [feed_cursor(1), row_cursor(("a", 1)), line_cursor(LOG, 1), restart_cursor
 
 
 def read(index: int, cursor: str) -> object:
-    return [read_feed_cursor, read_row_cursor, lambda one: read_line_cursor(one, LOG)][index](cursor)
+    readers: list[Callable[[str], object]] = [read_feed_cursor, read_row_cursor, lambda one: read_line_cursor(one, LOG)]
+    return readers[index](cursor)
 
 
 @pytest.mark.parametrize("reader", [0, 1, 2])

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
 from typing import Any
 
@@ -46,7 +46,7 @@ class Subscriber(Blockable):
         super().__init__()
         after, hub = self.cursor, context.services.hub
 
-        async def run(source: Source) -> AsyncIterator[dict[str, Any]]:
+        async def run(source: Source) -> AsyncGenerator[dict[str, Any], None]:
             own = Context(context.caller, context.services, context.began_at, 0, subscription=True)
             own.source = source
             jobs = _Jobs(own, WHICH, source, resumed=after is not None)

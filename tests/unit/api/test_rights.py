@@ -276,7 +276,7 @@ async def told(world: World, role: Role, name: str, place: Place) -> list[Any]:
             async for result in results:
                 if result.errors:
                     return [getattr(error.original_error, "code", None) for error in result.errors]
-                found += result.data.values()
+                found += (result.data or {}).values()
                 if len(found) == most or (most is None and found[-1]["kind"] == "BOOKMARK"):
                     break
     return found

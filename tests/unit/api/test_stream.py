@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -78,7 +78,7 @@ class Reader(Blockable):
         self.fell_behind_at: list[int] = []
         self._tasks: list[asyncio.Task[None]] = []
 
-        async def run(source: Source) -> AsyncIterator[dict[str, Told]]:
+        async def run(source: Source) -> AsyncGenerator[dict[str, Any], None]:
             try:
                 async with aclosing(follow(world.hub, teller, source, after)) as changes:
                     async for change in changes:
@@ -305,7 +305,7 @@ async def test_an_opening_is_whole_or_none() -> None:
     world = World(5)
     outages = [True]
 
-    async def run(source: Source) -> AsyncIterator[dict[str, Any]]:
+    async def run(source: Source) -> AsyncGenerator[dict[str, Any], None]:
         async with aclosing(follow(world.hub, Teller(), source, None)) as changes:
             async for change in changes:
                 cut = {"data": change, "errors": [{"message": "", "extensions": {"code": "UNAVAILABLE"}}]}

@@ -40,7 +40,7 @@ class Forge:
         return {"submitJobs": {"userErrors": [], "outcomes": outcomes}}
 
     def _outcome(self, item: Json) -> Json:
-        place = item["spec"].get("project") or self.project, item["idempotencyKey"]
+        place = item["spec"].get("project") or self.project or "", item["idempotencyKey"]
         status = "REPLAYED" if place in self.jobs else "CREATED"
         return {"status": status, "job": {"id": self.jobs.setdefault(place, "new")}, "userErrors": []}
 

@@ -50,7 +50,7 @@ def request(receive: Receive = never, *, query: str = "", **headers: str) -> Req
         ({"sec_fetch_site": "cross-site", "authorization": "Bearer x"}, False),
     ],
 )
-def test_a_page_of_another_site_cannot_make_a_browser_get(headers: dict[str, str], is_refused: bool) -> None:
+def test_a_page_of_another_site_cannot_make_a_browser_get(headers: dict[str, Any], is_refused: bool) -> None:
     asked = request(query="query={a}", **headers)
     if not is_refused:
         assert read_get(asked).query == "{a}"

@@ -10,10 +10,10 @@ from starforge.domain.errors import CursorExpired, IllegalMove, NotFound, SlowCo
 
 [OPERATION] = parse("query($a: Int) {f(a: $a)}").definitions
 assert isinstance(OPERATION, OperationDefinitionNode)
-[VARIABLE] = OPERATION.variable_definitions
+[VARIABLE] = OPERATION.variable_definitions or ()
 [FIELD] = OPERATION.selection_set.selections
 assert isinstance(FIELD, FieldNode)
-[ARGUMENT] = FIELD.arguments
+[ARGUMENT] = FIELD.arguments or ()
 
 
 def at_field(error: Exception) -> GraphQLError:
