@@ -53,7 +53,7 @@ def _failed_before(head: PodView | None, at: datetime) -> Reason | None:
     ends = [f"{main.name} ended with exit code {main.termination.exit_code}" for main in head.mains if main.termination]
     why = ": ".join(text for text in (head.reason, head.message, *ends) if text) or "its containers say why"
     evidence = (Evidence(EvidenceSource.POD_STATUS, why, at, head.ref),)
-    message = f"{head.title} failed before the command was started: {why}"
+    message = f"{head.title} failed before its command was seen to start: {why}"
     return reason(ReasonCode.HEAD_LOST, message, at, advice=f"Read the logs of {head.name}.", evidence=evidence)
 
 

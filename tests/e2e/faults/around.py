@@ -14,6 +14,7 @@ from tests.e2e.faults.webhook import NAME, Webhook
 GPUS_OF_NODE_B = 4
 EVENT_TTL = "30s"
 EVENTS_GONE_S = 150
+NAMES, ABOUT = "jsonpath={.items[*].metadata.name}", "jsonpath={.items[*].involvedObject.name}"
 NODE_BACK_S = 90
 WATCHED_S = 15
 """For a watch to start and to look at everything."""
@@ -169,7 +170,9 @@ async def events_are_gone(scene: Scene) -> None:
     """Return once no Event tells of the waiting job any more, and the watch has begun anew without them."""
 
     async def are_gone() -> bool:
-        return "FailedScheduling" not in await scene.cluster.ours("get", "events", "-o", "jsonpath={.items[*].reason}")
+        pods = await scene.cluster.ours("get", "pod", "-l", f"starforge.io/job={scene.job}", "-o", NAMES)
+        about = await scene.cluster.ours("get", "events", "--field-selector=reason=FailedScheduling", "-o", ABOUT)
+        return not set(pods.split()) & set(about.split())
 
     await becomes(EVENTS_GONE_S, are_gone)
     watch = scene.site.processes["watch"]

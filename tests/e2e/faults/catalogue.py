@@ -113,8 +113,8 @@ def control_plane() -> Sequence[Fault]:
         ),
         Fault(
             "token revoked and replaced", "token", When.RUNNING, around.token_is_revoked, around.token_is_replaced,
-            works(2), frozenset({"PERMISSION", "API_UNAVAILABLE"}), lasts_s=45, short_s=30, strikes_at=1,
-            sample=True,
+            works(2), frozenset({"PERMISSION", "API_UNAVAILABLE", "TEARDOWN_BLOCKED"}), lasts_s=45, short_s=30,
+            until=Until.TOLD, strikes_at=1, sample=True,
         ),
         Fault(
             "RayJob deleted by hand", "deletion", When.RUNNING, around.rayjob_is_deleted, nothing,

@@ -43,7 +43,7 @@ async def collect(scene: Scene, story: Story, marks: Path) -> Evidence:
         read=await _lines(gateway, story.id) if driver else (),
         stored=await _stored(scene, driver) if driver else None,
         sha256=driver["sha256"] if driver else None,
-        archive=job["logArchive"]["state"],
+        archive=job["logArchive"]["state"] if job["logArchive"] else "OPEN",
         gaps=tuple(gap["message"] for gap in driver["gaps"]) if driver else (),
     )
     reason = job["reason"] or {"code": None, "message": None}

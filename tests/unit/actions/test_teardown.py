@@ -119,7 +119,7 @@ def test_the_minute_begins_with_the_removal_not_with_the_end_of_the_command(worl
     world.settle(300)
     world.fleet.down, world.fleet.lasts = None, 5
     world.settle(40)
-    assert TeardownState.BLOCKED not in told(world, job)
+    assert told(world, job)[-3:] == [TeardownState.BLOCKED, TeardownState.DELETING, TeardownState.RELEASED]
 
 
 def test_a_refusal_is_told_and_tried_again_for_ever(world: World) -> None:
@@ -138,14 +138,23 @@ def test_a_refusal_is_told_and_tried_again_for_ever(world: World) -> None:
     assert world.job(job).state is JobState.SUCCEEDED
 
 
-def test_an_outage_keeps_the_job_until_it_can_be_proven(world: World) -> None:
+def test_an_outage_keeps_the_job_until_it_can_be_proven_and_is_told_if_it_lasts(world: World) -> None:
     job = world.finishing()
     world.fleet.down = "away"
+    world.settle(1)
+    assert removal(world, job).reason is None
     world.settle(100)
+    blocked = removal(world, job)
     assert world.job(job).state is JobState.FINISHING
     assert world.job(job).attempt.logs_archived_at
-    world.fleet.down = None
+    assert blocked.state is TeardownState.BLOCKED
+    assert blocked.reason is not None
+    assert (blocked.reason.code, "away" in blocked.reason.message) == (ReasonCode.TEARDOWN_BLOCKED, True)
+    assert told(world, job).count(TeardownState.BLOCKED) == 1
+    world.fleet.down, world.fleet.lasts = None, 5
     world.settle(31)
+    assert world.job(job).state is not JobState.FINISHING or removal(world, job).state is TeardownState.DELETING
+    world.settle(10)
     assert world.job(job).state is JobState.SUCCEEDED
 
 

@@ -14,10 +14,11 @@ from starforge.domain.actions.package import package
 from starforge.domain.actions.teardown import teardown
 from starforge.domain.changes import Changes, Command, Lease, Retry
 from starforge.domain.errors import FleetUnavailable, ObjectStoreUnavailable, Outside, StaleRevision, StoreUnavailable
-from starforge.domain.job import Job, JobState
+from starforge.domain.job import Attempt, Job, JobState
 from starforge.domain.names import CommandId
 from starforge.domain.ports import Ports
 from starforge.domain.reason import Reason, ReasonCode, keep_since, reason
+from starforge.domain.teardown import looked
 from starforge.domain.telling import write
 from starforge.domain.timeline import CommandKind, Entry
 
@@ -130,13 +131,24 @@ def _outside(ports: Ports, lease: Lease, outside: Outside) -> None:
 
 
 def _explained(ports: Ports, job: Job, what: Command, outside: Outside) -> Changes | None:
-    if what.kind not in _HELD_IN or job.state not in _HELD_IN[what.kind] or job.run != what.run:
+    if job.run != what.run:
         return None
-    at = ports.now()
-    why = keep_since(_outage(outside, ports), job.attempt.reason)
-    changes = Changes()
-    write(changes, job, job.with_attempt(replace(job.attempt, reason=why)), at, ports.random)
+    after, changes = _held(ports, job, what, outside), Changes()
+    if after is not None:
+        write(changes, job, job.with_attempt(after), ports.now(), ports.random)
     return None if changes.empty else changes
+
+
+def _held(ports: Ports, job: Job, what: Command, outside: Outside) -> Attempt | None:
+    """The attempt with what holds it, which for a removal may be over at the second try already."""
+    why, attempt = _outage(outside, ports), job.attempt
+    if job.state in _HELD_IN.get(what.kind, ()):
+        return replace(attempt, reason=keep_since(why, attempt.reason))
+    left = attempt.teardown
+    if what.kind is CommandKind.TEARDOWN and what.tries > 1 and left and not left.released_at:
+        removal = looked(left, left.remaining, ports.now(), refused=why)
+        return replace(attempt, teardown=replace(removal, deleting_since=left.deleting_since))
+    return None
 
 
 def _outage(outside: Outside, ports: Ports) -> Reason:
