@@ -331,6 +331,29 @@ def test_a_head_that_failed_says_what_it_failed_by() -> None:
     assert code_of(judge(job_in(JobState.PENDING), seen(RunPhase.WAITING, evicted), FULL, LATE)) is ReasonCode.EVICTED
 
 
+@pytest.mark.parametrize(
+    ("status", "code"), [("Running", ReasonCode.HEAD_LOST), ("Initializing", ReasonCode.UNSCHEDULABLE)]
+)
+def test_a_head_that_goes_before_the_start_is_replaced_only_while_the_cluster_is_made(
+    status: str, code: ReasonCode
+) -> None:
+    rayjob = RayJobView("digits-1", "training", "rayjob-uid", deployment_status=status)
+    picture = replace(seen(RunPhase.WAITING), rayjob=rayjob)
+    gone = replace(HEAD, gone_at=later(7))
+    assert code_of(judge(job_in(JobState.PENDING), picture, FULL, LATE, [gone])) is code
+    other = replace(HEAD, uid="another")
+    assert code_of(judge(job_in(JobState.PENDING), replace(picture, pods=(other,)), FULL, LATE, [gone])) is FULL.code
+
+
+def test_a_head_that_failed_and_is_gone_says_how_it_failed() -> None:
+    rayjob = RayJobView("digits-1", "training", "rayjob-uid", deployment_status="Running")
+    main = ContainerView("ray-head", ContainerRole.MAIN, "ray", ContainerState.TERMINATED, termination=Termination(1))
+    gone = replace(HEAD, gone_at=later(7), phase=PodPhase.FAILED, containers=(main,))
+    after = judge(job_in(JobState.PENDING), replace(seen(RunPhase.WAITING), rayjob=rayjob), FULL, LATE, [gone])
+    assert after.attempt.reason
+    assert "ray-head ended with exit code 1" in after.attempt.reason.message
+
+
 # --- never a blind rerun ----------------------------------------------------------------------------------------------
 
 

@@ -25,8 +25,9 @@ def head_lost(before: Attempt, job: Job, seen: RunSeen, known: Sequence[PodView]
     first, now = job.attempt.head_uid, head_of(seen.pods)
     if first is None or seen.phase is RunPhase.ABSENT:
         return None
+    last = now if now and now.uid == first else _last_seen(first, seen, known)
     if job.state is not JobState.RUNNING and seen.phase not in ENDED_PHASES:
-        return _failed_before(now, at)
+        return _failed_before(now, at) or (None if now else _not_replaced(last, seen.rayjob, at))
     again = _submitted_again(before.rayjob, seen.rayjob) if before.started_at else None
     if again:
         evidence = (Evidence(EvidenceSource.RAYJOB_STATUS, again, at),)
@@ -35,7 +36,6 @@ def head_lost(before: Attempt, job: Job, seen: RunSeen, known: Sequence[PodView]
         return None  # a cluster whose run has ended is taken away
     if now and now.uid == first and not now.ended_once and not now.terminating:
         return None
-    last = now if now and now.uid == first else _last_seen(first, seen, known)
     return _lost(first, last, now, at)
 
 
@@ -55,6 +55,18 @@ def _failed_before(head: PodView | None, at: datetime) -> Reason | None:
     evidence = (Evidence(EvidenceSource.POD_STATUS, why, at, head.ref),)
     message = f"{head.title} failed before its command was seen to start: {why}"
     return reason(ReasonCode.HEAD_LOST, message, at, advice=f"Read the logs of {head.name}.", evidence=evidence)
+
+
+def _not_replaced(last: PodView | None, rayjob: RayJobView | None, at: datetime) -> Reason | None:
+    """KubeRay replaces a head that is gone while it makes the cluster, and never once that was whole."""
+    if last is None or rayjob is None or rayjob.deployment_status != "Running":
+        return None
+    known = _failed_before(last, at)
+    if known:
+        return known
+    evidence = (Evidence(EvidenceSource.POD_STATUS, "the Pod is gone", at, last.ref),)
+    message = f"{last.title} is gone before its command was seen to start, and KubeRay makes no other."
+    return reason(ReasonCode.HEAD_LOST, message, at, advice=_RETRY, evidence=evidence)
 
 
 def _submitted_again(old: RayJobView | None, new: RayJobView | None) -> str | None:

@@ -37,14 +37,15 @@ def holds(
     ending = [why for why in found if why.patience_s is not None]
     if ending:
         return min(ending, key=lambda why: why.patience_s or 0.0)
-    return found[0] if found else next(_idle_operator(job, pods, seen, at), None) or _starting(job, pods, at)
+    return found[0] if found else next(_idle_operator(job, pods, seen, at), None) or _starting(job, pods, known, at)
 
 
-def _starting(job: Job, pods: Sequence[PodView], at: datetime) -> Reason:
+def _starting(job: Job, pods: Sequence[PodView], known: Sequence[PodView], at: datetime) -> Reason:
     machines = [pod for pod in pods if pod.role is not PodRole.SUBMITTER]
     ready, wanted = sum(pod.ready for pod in machines), max(job.spec.machines, len(machines))
     if not machines:
-        return reason(ReasonCode.STARTING, "The cluster has not made any Pod yet.", at)
+        none = "The cluster has made no Pod in place of those that are gone yet."
+        return reason(ReasonCode.STARTING, none if known else "The cluster has not made any Pod yet.", at)
     if ready == wanted:
         return reason(ReasonCode.STARTING, f"All {wanted} machines are ready; the command is being started.", at)
     return reason(ReasonCode.STARTING, f"{ready} of {wanted} machines are ready; the others are starting.", at)

@@ -12,12 +12,17 @@ LOST_STORE = (SUCCEEDED, ended("FAILED", "OBJECT_STORE_UNAVAILABLE"))
 A_CERTIFICATE = ("pki/ca.crt", "pki/server.crt", "pki/server.key")
 CONTROL = "none, to compare with"
 KILLED_MINUTES, KILLED_JOBS = 15, 20
-KILLED_SHORT_S, KILLED_SHORT_JOBS = 180, 6
+KILLED_SHORT_S, KILLED_SHORT_JOBS = 180, 4
 
 
 def works(count: int = 1, seconds: float = 20) -> tuple[Work, ...]:
     """Jobs that nothing must keep from ending well, on both series in turn."""
     return tuple(Work(GOES_ON, series=("h200", "b200")[number % 2], seconds=seconds) for number in range(count))
+
+
+def one_by_one(count: int) -> tuple[Work, ...]:
+    """Jobs on the node that has room for one at a time: Ray gives up where several start on a machine this busy."""
+    return (Work(GOES_ON, series="b200"),) * count
 
 
 def stores_and_processes() -> Sequence[Fault]:
@@ -63,7 +68,7 @@ def stores_and_processes() -> Sequence[Fault]:
         ),
         Fault(
             "processes of ours killed, one every few seconds", "processes of ours", When.SUBMIT,
-            beneath.ours_are_killed, beneath.ours_rest, works(KILLED_JOBS, seconds=45),
+            beneath.ours_are_killed, beneath.ours_rest, one_by_one(KILLED_JOBS),
             lasts_s=KILLED_MINUTES * 60, short_s=KILLED_SHORT_S, short_works=KILLED_SHORT_JOBS, rounds=True,
             limit_s=1500, sample=True, needs_cluster=False,
         ),
