@@ -110,8 +110,16 @@ async def fresh(running: Site, there: Cluster | None, seed: int, fault: Fault) -
     if not row.is_ok:
         say(running.last_words())
         if there:
-            await there.clear()
+            await cleared(there)
     return row
+
+
+async def cleared(there: Cluster) -> None:
+    """So that the next fault has the room; a cluster that is broken will say so to it."""
+    try:
+        await there.clear()
+    except RuntimeError as failed:
+        say(f"what is left could not be removed: {failed}"[:600])
 
 
 @contextmanager

@@ -50,6 +50,14 @@ async def run(command: Sequence[str], *, env: Mapping[str, str] | None = None, s
     return done.stdout
 
 
+def has_ended(pid: int) -> bool:
+    """Whether a process is gone, or nothing but an entry that nobody has read yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 @dataclass
 class Cluster:
     """`described` is the file that tells of the cluster, `restart` the program that starts one of its processes."""
@@ -100,12 +108,19 @@ class Cluster:
         await self.kubectl("apply", "-f", "-", stdin=json.dumps(thing))
 
     async def kill(self, name: str) -> None:
-        """Kill a process of the cluster, for example `apiserver`, unless it is dead already."""
+        """Kill a process of the cluster, for example `apiserver`, unless it is dead already; return once it is gone."""
+        pid = int((self.home / "pid" / name).read_text())
         with suppress(ProcessLookupError):
-            os.kill(int((self.home / "pid" / name).read_text()), signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
+
+        async def is_gone() -> bool:
+            return has_ended(pid)
+
+        await becomes(COMMAND_S, is_gone)
 
     async def start(self, name: str) -> None:
-        """Start it again; if it runs, it is killed first."""
+        """Start it again; if it runs, it is killed first, as two can't listen on one port."""
+        await self.kill(name)
         await run([self.restart, name, "0"], env={"CLUSTER_RUN": str(self.home)}, limit_s=COMMAND_S)
 
     async def answers(self) -> None:
