@@ -8,10 +8,11 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from starforge.adapters.local.processes import end, find
 
 REPO = Path(__file__).parents[3]
 COMMAND_S = 90
@@ -48,14 +49,6 @@ async def run(command: Sequence[str], *, env: Mapping[str, str] | None = None, s
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)[:200]} ended with {done.returncode}: {done.stderr[-800:]}")
     return done.stdout
-
-
-def has_ended(pid: int) -> bool:
-    """Whether a process is gone, or nothing but an entry that nobody has read yet."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
-    except (FileNotFoundError, ProcessLookupError):
-        return True
 
 
 @dataclass
@@ -109,14 +102,9 @@ class Cluster:
 
     async def kill(self, name: str) -> None:
         """Kill a process of the cluster, for example `apiserver`, unless it is dead already; return once it is gone."""
-        pid = int((self.home / "pid" / name).read_text())
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
-        async def is_gone() -> bool:
-            return has_ended(pid)
-
-        await becomes(COMMAND_S, is_gone)
+        found = find(int((self.home / "pid" / name).read_text()))
+        if found:
+            await asyncio.to_thread(end, [found], signal.SIGKILL, within_s=COMMAND_S)
 
     async def start(self, name: str) -> None:
         """Start it again; if it runs, it is killed first, as two can't listen on one port."""

@@ -140,12 +140,12 @@ def _explained(ports: Ports, job: Job, what: Command, outside: Outside) -> Chang
 
 
 def _held(ports: Ports, job: Job, what: Command, outside: Outside) -> Attempt | None:
-    """The attempt with what holds it, which for a removal may be over at the second try already."""
+    """The attempt with what holds it, which for a removal may be over at the next try already."""
     why, attempt = _outage(outside, ports), job.attempt
     if job.state in _HELD_IN.get(what.kind, ()):
         return replace(attempt, reason=keep_since(why, attempt.reason))
     left = attempt.teardown
-    if what.kind is CommandKind.TEARDOWN and what.tries > 1 and left and not left.released_at:
+    if what.kind is CommandKind.TEARDOWN and what.outages and left and not left.released_at:
         removal = looked(left, left.remaining, ports.now(), refused=why)
         return replace(attempt, teardown=replace(removal, deleting_since=left.deleting_since))
     return None
