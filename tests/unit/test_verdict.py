@@ -25,6 +25,7 @@ from starforge.domain.observation import (
     rayjob_phase,
 )
 from starforge.domain.reason import EvidenceSource, ReasonCode, reason
+from starforge.domain.teardown import TeardownState
 from starforge.domain.verdict import hold, judge
 from tests.unit.examples import AT, a_job, later
 
@@ -504,3 +505,33 @@ def test_a_run_that_others_delete_or_replace_ends_at_once(state: JobState) -> No
     assert code_of(after) is ReasonCode.DELETED_OUTSIDE
     assert after.attempt.reason is not None
     assert "replaced" in after.attempt.reason.message
+
+
+def removed(phase: RunPhase, view: RayJobView | None) -> RunSeen:
+    return replace(seen(phase), at=later(10), rayjob=view)
+
+
+LEAVES = RayJobView("x", "training", "u", deletion_requested_at=later(9))
+
+
+@pytest.mark.parametrize("gone", [removed(RunPhase.RUNNING, LEAVES), removed(RunPhase.ABSENT, None)])
+def test_a_head_that_is_seen_to_go_before_its_rayjob_was_deleted_with_it(gone: RunSeen) -> None:
+    """As everything in a namespace that is deleted goes, in no order."""
+    lost = judged(job_in(JobState.RUNNING), RunPhase.RUNNING, replace(HEAD, terminating=True))
+    assert code_of(lost) is ReasonCode.HEAD_LOST
+    after = judge(lost, gone, None, later(10))
+    assert (after.state, code_of(after)) == (JobState.FINISHING, ReasonCode.DELETED_OUTSIDE)
+
+
+def test_what_we_delete_ourselves_changes_no_reason() -> None:
+    lost = judged(job_in(JobState.RUNNING), RunPhase.RUNNING, replace(HEAD, terminating=True))
+    assert lost.attempt.teardown is not None
+    ours = replace(lost.attempt.teardown, state=TeardownState.DELETING)
+    lost = lost.with_attempt(replace(lost.attempt, teardown=ours))
+    assert code_of(judge(lost, removed(RunPhase.RUNNING, LEAVES), None, later(10))) is ReasonCode.HEAD_LOST
+
+
+def test_a_head_that_went_alone_stays_the_reason() -> None:
+    lost = judged(job_in(JobState.RUNNING), RunPhase.RUNNING, replace(HEAD, terminating=True))
+    still_there = removed(RunPhase.RUNNING, replace(LEAVES, deletion_requested_at=None))
+    assert code_of(judge(lost, still_there, None, later(10))) is ReasonCode.HEAD_LOST

@@ -199,7 +199,8 @@ described(
         "API_UNAVAILABLE": "The Kubernetes API can't be reached.",
         "OBJECT_STORE_UNAVAILABLE": "The object store can't be reached.",
         "LAUNCH_FAILED": "The RayJob could not be created for another cause.",
-        "TEARDOWN_BLOCKED": "Cluster objects refuse to go, for example for a finalizer nobody serves.",
+        "TEARDOWN_BLOCKED": "Cluster objects refuse to go, for example for a finalizer nobody serves, or are kept for a log that "
+        "can't be read yet.",
         "INTERNAL": "A defect of StarForge itself; the message has the id to quote.",
     },
 )

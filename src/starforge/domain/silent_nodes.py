@@ -11,7 +11,7 @@ _ADVICE = "Nothing has to be done if the node returns; whoever runs the cluster 
 
 def silent(pods: Sequence[PodView], at: datetime) -> Iterator[Reason]:
     """One reason for all Pods whose nodes do not answer, the head's first."""
-    found = [(pod, since) for pod in pods if (since := _silent_since(pod))]
+    found = [(pod, since) for pod in pods if (since := silent_since(pod))]
     found.sort(key=lambda one: (one[0].role is not PodRole.HEAD, one[1], one[0].name))
     if not found:
         return
@@ -20,11 +20,11 @@ def silent(pods: Sequence[PodView], at: datetime) -> Iterator[Reason]:
     also = f" The same goes for {', '.join(nodes)}." if nodes else ""
     what = f"Node {first.node_name} of {first.title} has not answered since {since:%H:%M:%S} UTC."
     message = f"{what}{also} {_then(first)}"
-    evidence = tuple(_evidence(pod, at) for pod, _ in found[:10])
+    evidence = tuple(silence(pod, at) for pod, _ in found[:10])
     yield reason(ReasonCode.NODE_LOST, message, at, advice=_ADVICE, evidence=evidence)
 
 
-def _silent_since(pod: PodView) -> datetime | None:
+def silent_since(pod: PodView) -> datetime | None:
     """Since when a Pod is not ready though all its containers are: a kubelet says neither without the other."""
     known = {condition.type: condition for condition in pod.conditions}
     ready, inside = known.get("Ready"), known.get("ContainersReady")
@@ -41,6 +41,7 @@ def _then(pod: PodView) -> str:
     return "The job goes on; if Kubernetes gives the node up, the machine is lost and the command may fail by it."
 
 
-def _evidence(pod: PodView, at: datetime) -> Evidence:
+def silence(pod: PodView, at: datetime) -> Evidence:
+    """What shows that the node of a Pod does not answer."""
     text = "Ready is False while ContainersReady is True"
     return Evidence(EvidenceSource.POD_CONDITION, text, at, pod.ref, "status.conditions[Ready]")

@@ -13,6 +13,7 @@ from starforge.domain.names import run_name
 from starforge.domain.observation import ENDED_PHASES, PodView, RunPhase, RunSeen
 from starforge.domain.reason import Evidence, EvidenceSource, ObjectRef, Reason, ReasonCode, keep_since, reason
 from starforge.domain.silent_nodes import silent
+from starforge.domain.teardown import TeardownState
 
 _SEEN_IN = (JobState.LAUNCHING, JobState.PENDING, JobState.RUNNING)
 
@@ -25,7 +26,7 @@ def judge(job: Job, seen: RunSeen, waits_for: Reason | None, at: datetime, known
     before = job.attempt
     job = job.with_attempt(_noticed(job, seen, known, at))
     if job.decided or job.state not in _SEEN_IN:
-        return corrected(job, at)
+        return corrected(_by_first_cause(job, seen, at), at)
     if job.attempt.ending and (seen.phase in ENDED_PHASES or seen.phase is RunPhase.ABSENT):
         return conclude(job, JobOutcome.FAILED, None, at)
     lost = _taken_away(job, seen, at) or head_lost(before, job, seen, known, at)
@@ -123,6 +124,23 @@ def _taken_away(job: Job, seen: RunSeen, at: datetime) -> Reason | None:
     if view.deletion_requested_at:
         return _deleted(run.name, "is being deleted", ref, at)
     return _deleted(run.name, "was replaced by another one", ref, at) if run.uid not in (None, view.uid) else None
+
+
+def _by_first_cause(job: Job, seen: RunSeen, at: datetime) -> Job:
+    """The job with its true reason, if its head was seen to go before its RayJob, and somebody else removes both."""
+    why, removal, run = job.attempt.reason, job.attempt.teardown, job.attempt.run
+    ours = removal is None or removal.state is not TeardownState.AWAITING_ARCHIVE
+    if ours or run is None or why is None or why.code is not ReasonCode.HEAD_LOST:
+        return job
+    if not why.evidence or why.evidence[0].source is not EvidenceSource.POD_STATUS:
+        return job
+    view = seen.rayjob
+    going = view is not None and view.deletion_requested_at is not None
+    if not going and seen.phase is not RunPhase.ABSENT:
+        return job
+    ref = ObjectRef("RayJob", view.name, view.namespace, view.uid) if view else None
+    true = _deleted(run.name, "is being deleted" if going else "was deleted", ref, at)
+    return job.with_attempt(replace(job.attempt, reason=replace(true, evidence=(*true.evidence, *why.evidence)[:10])))
 
 
 def _deleted(name: str, how: str, ref: ObjectRef | None, at: datetime) -> Reason:

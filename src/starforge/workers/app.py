@@ -7,6 +7,7 @@ from celery import Celery
 
 from starforge.adapters.bus import celery_app
 from starforge.adapters.bus.celery_config import QUEUE, TASK_RUN
+from starforge.adapters.bus.vigil import Vigil
 from starforge.adapters.wiring import Parts
 from starforge.domain.signs import CHECK_EVERY_S
 from starforge.workers import tasks
@@ -27,6 +28,7 @@ TICKS: dict[str, tuple[float, Callable[[Parts], object]]] = {
 def make_app(redis_url: str, parts: Callable[[], Parts]) -> Celery:
     """The app; `parts` is called in the process that does the work, after it was forked."""
     app = celery_app(redis_url)
+    app.steps["consumer"].add(Vigil)
 
     def run(command: str) -> None:
         tasks.run_command(parts(), command)

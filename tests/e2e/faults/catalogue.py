@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from loop.jobs import pool
 from tests.e2e.faults import around, beneath
 from tests.e2e.faults.fault import Fault, Until, When, Work, nothing
 from tests.e2e.faults.judging import SUCCEEDED, ended
@@ -21,8 +22,9 @@ def works(count: int = 1, seconds: float = 20) -> tuple[Work, ...]:
 
 
 def one_by_one(count: int) -> tuple[Work, ...]:
-    """Jobs on the node that has room for one at a time: Ray gives up where several start on a machine this busy."""
-    return (Work(GOES_ON, series="b200"),) * count
+    """Jobs that each take all of node-b, so that they start in turn: several starts of Ray are much for two cores."""
+    whole = {"pools": [pool("train", "b200", gpus=around.GPUS_OF_NODE_B)]}
+    return (Work(GOES_ON, series="b200", spec=whole),) * count
 
 
 def stores_and_processes() -> Sequence[Fault]:

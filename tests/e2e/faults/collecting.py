@@ -45,6 +45,7 @@ async def collect(scene: Scene, story: Story, marks: Path) -> Evidence:
         sha256=driver["sha256"] if driver else None,
         archive=job["logArchive"]["state"] if job["logArchive"] else "OPEN",
         gaps=tuple(gap["message"] for gap in driver["gaps"]) if driver else (),
+        elsewhere=tuple(f"{source['key']}: {gap['message']}" for source in job["logSources"] for gap in source["gaps"]),
     )
     reason = job["reason"] or {"code": None, "message": None}
     return Evidence(

@@ -52,7 +52,8 @@ class Step:
 class Log:
     """The driver's log: followed live, read by a query after the end, and as the archive has it.
 
-    `stored` is the text behind the download link, None if there is none; `archive` is the state of the archive.
+    `stored` is the text behind the download link, None if there is none; `archive` is the state of the archive, and
+    `elsewhere` every gap of any log of the job.
     """
 
     live: tuple[tuple[int, str], ...] = ()
@@ -61,6 +62,7 @@ class Log:
     sha256: str | None = None
     archive: str = "OPEN"
     gaps: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ def computed(start: Start, count: int) -> list[str]:
 def _compared(lines: list[str], start: Start, log: Log, *, may_miss: bool) -> list[str]:
     whole = computed(start, len(start.printed_at))
     if start.ended_at is not None and (len(lines), _digest(lines)) == (len(whole), _digest(whole)):
-        return [] if log.archive == "COMPLETE" else [f"the log is whole and its archive {log.archive}"]
+        return [] if log.archive == "COMPLETE" else [f"the log is whole, its archive {log.archive}: {log.elsewhere}"]
     # What was printed last may not have been noted any more.
     further = computed(start, max(len(start.printed_at), len(lines))) if start.ended_at is None else whole
     if lines not in (whole[: len(lines)], further[: len(lines)]):

@@ -10,14 +10,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from starforge.domain.actions.archive import DRIVER_PATIENCE, archive, manifest_key, source_key
+from starforge.domain.actions.archive import archive
 from starforge.domain.actions.hear import hear
 from starforge.domain.actions.launch import claim_key
+from starforge.domain.actions.log_objects import manifest_key, source_key
 from starforge.domain.changes import Changes, LogWrite, NewCommand
 from starforge.domain.job import JobState, LogArchive
+from starforge.domain.log_waits import DRIVER_PATIENCE, UNREADABLE_PATIENCE
 from starforge.domain.logs import DRIVER, LINE_MAX_BYTES, LogKind, LogLine, LogSource, LogState
 from starforge.domain.names import CommandId, JobId
-from starforge.domain.observation import RawLine, RunPhase
+from starforge.domain.observation import PodCondition, RawLine, RunPhase
 from starforge.domain.queries import LogRange
 from starforge.domain.reason import ReasonCode
 from starforge.domain.teardown import TeardownState
@@ -153,9 +155,69 @@ def test_a_command_that_was_stopped_before_its_claim_has_no_log_to_miss(world: W
     assert kept(world, job).reason is None
 
 
+def interrupted(world: World) -> JobId:
+    """A job that ran well, and a worker whose log can't be read."""
+    job = world.running()
+    kept_of = replace(world.lines(job, source="pod/worker/main"), pod="worker", container="main")
+    world.observer.observe([replace(kept_of, lines=(RawLine(b"one"),)), replace(kept_of, problem="no route to host")])
+    world.say(job, "hello", world.exit(job, 0))
+    return job
+
+
+def test_a_log_that_cannot_be_read_is_waited_for_and_the_job_says_so(world: World) -> None:
+    job = interrupted(world)
+    world.see(job, RunPhase.SUCCEEDED, head(), pod("worker"))
+    world.settle(UNREADABLE_PATIENCE.total_seconds() / 2)
+    removal = world.job(job).attempt.teardown
+    assert removal is not None
+    assert removal.reason is not None
+    assert (removal.state, world.fleet.deletes) == (TeardownState.AWAITING_ARCHIVE, [])
+    assert "Container main of Pod worker can't be read: no route to host." in removal.reason.message
+    last = replace(world.lines(job, source="pod/worker/main"), lines=(RawLine(b"two"),), pod="worker", container="main")
+    world.observer.observe([last])
+    world.settle(10)
+    assert world.objects.objects[source_key(world.run(job), "pod/worker/main")] == b"one\ntwo\n"
+    assert world.job(job).ended
+    assert (kept(world, job).reason, world.job(job).attempt.teardown.reason) == (None, None)  # type: ignore[union-attr]
+
+
+def test_a_log_that_cannot_be_read_holds_the_cluster_for_a_while_only(world: World) -> None:
+    job = interrupted(world)
+    world.see(job, RunPhase.SUCCEEDED, head(), pod("worker"))
+    world.settle(UNREADABLE_PATIENCE.total_seconds() + 10)
+    assert world.job(job).ended
+    assert kept(world, job).reason is not None
+
+
+INSIDE = PodCondition("ContainersReady", True)
+
+
+def test_the_end_of_a_log_on_a_node_that_does_not_answer_is_waited_for(world: World) -> None:
+    job = world.running()
+    world.say(job, "one")
+    silent = head(node_name="node-b", conditions=(INSIDE, PodCondition("Ready", False, changed_at=world.clock())))
+    world.see(job, RunPhase.SUCCEEDED, silent)
+    world.settle(DRIVER_PATIENCE.total_seconds() * 3)
+    why = world.job(job).attempt.teardown.reason  # type: ignore[union-attr]
+    assert why is not None
+    assert "Node node-b of Head head of pool train has not answered since" in why.message
+    world.see(job, RunPhase.SUCCEEDED, head(node_name="node-b", conditions=(INSIDE, PodCondition("Ready", True))))
+    world.say(job, "two", world.exit(job, 0))
+    world.work()
+    assert world.objects.objects[source_key(world.run(job), DRIVER)] == b"one\ntwo\n"
+    assert kept(world, job).reason is None
+
+
+def test_a_node_that_kubernetes_gave_up_is_not_waited_for(world: World) -> None:
+    job = interrupted(world)
+    world.see(job, RunPhase.SUCCEEDED, head(), pod("worker", terminating=True))
+    world.settle(5)
+    assert world.job(job).ended
+
+
 def test_a_log_whose_node_is_lost_is_truncated_and_says_where(world: World) -> None:
     job = world.running()
-    kept_of = world.lines(job, source="pod/worker/main")
+    kept_of = replace(world.lines(job, source="pod/worker/main"), pod="worker")
     world.observer.observe([replace(kept_of, lines=(RawLine(b"one"),)), replace(kept_of, problem="no route to host")])
     found = world.source(job, "pod/worker/main")
     assert found is not None

@@ -6,6 +6,7 @@ hands an unacknowledged message out again.
 
 from celery import Celery
 
+from starforge.adapters.bus import broker
 from starforge.domain.actions import perform
 
 TASK_RUN = "starforge.run"
@@ -23,6 +24,7 @@ def celery_app(
     redis_url: str, *, socket_timeout_s: float = _SOCKET_TIMEOUT_S, eager_retries: int | None = None
 ) -> Celery:
     """An app on the broker `redis_url`; connecting is tried `eager_retries` times more, or for ever if that is None."""
+    broker.use_it()
     app = Celery("starforge", broker=redis_url, set_as_current=False)
     app.conf.update(
         broker_connection_retry_on_startup=True,

@@ -2,26 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from starforge.domain.actions.apply import apply, command, guarded, load
 from starforge.domain.actions.launch import claim_key
-from starforge.domain.actions.log_rows import row_pages
+from starforge.domain.actions.log_objects import keep, manifest_key, manifest_of, store
 from starforge.domain.changes import Aspect, Changes, Lease, LogWrite, Retry
 from starforge.domain.errors import ObjectStoreUnavailable
 from starforge.domain.job import Job, JobState, LogArchive, end
-from starforge.domain.jobspec import canonical
-from starforge.domain.logs import DRIVER, LogGap, LogKind, LogSource, LogState, checksum, text_of
-from starforge.domain.names import RunKey
+from starforge.domain.log_waits import Awaited, awaited, left_open
+from starforge.domain.logs import DRIVER, LogGap, LogKind, LogSource, LogState, checksum
 from starforge.domain.news import Reading, with_gap
+from starforge.domain.observation import PodView
 from starforge.domain.ports import Ports
-from starforge.domain.reason import ReasonCode, reason
+from starforge.domain.reason import ReasonCode, keep_since, reason
 from starforge.domain.teardown import TeardownState
 from starforge.domain.telling import write
 from starforge.domain.timeline import CommandKind, Entry, LogChanged, Severity
 
-DRIVER_PATIENCE = timedelta(seconds=20)
-SETTLES = timedelta(seconds=2)
 _GONE = "The Pod was gone before its log was read to its end."
 
 
@@ -31,62 +29,48 @@ def archive(ports: Ports, lease: Lease) -> None:
     if job.state is not JobState.FINISHING or job.run != lease.command.run or job.attempt.logs_archived_at:
         return apply(ports, Changes(done=True), lease)
     sources = ports.store.log_sources([job.run]).get(job.run, ())
-    driver = _driver_of(sources)
-    ran = _may_have_run(ports, job, driver)
-    if _lines_are_awaited(job, driver, ports.now(), ran=ran) or _ends_are_awaited(ports, sources):
-        return apply(ports, Changes(retry=Retry(ports.now() + timedelta(seconds=1))), lease)
-    stored = [_store(ports, source) for source in _close(ports, job, ran=ran)]
-    manifest = _manifest(job.run, stored)
-    _keep(ports, manifest_key(job.run), manifest)
+    ran = _may_have_run(ports, job, sources)
+    waits = awaited(job, sources, _pods(ports, job), ports.now(), ran=ran)
+    if waits:
+        _tell(ports, job, waits)
+        return apply(ports, Changes(retry=Retry(ports.now() + waits.pause)), lease)
+    stored = [store(ports, source) for source in _close(ports, job, ran=ran)]
+    manifest = manifest_of(job.run, stored)
+    keep(ports, manifest_key(job.run), manifest)
     _finish(ports, job, stored, checksum([manifest]), lease)
 
 
-def source_key(run: RunKey, source: str) -> str:
-    """Object that holds the whole text of one log."""
-    return f"logs/{run.job}/{run.attempt}/{source}.log"
+def _pods(ports: Ports, job: Job) -> Sequence[PodView]:
+    return ports.store.pods([job.run]).get(job.run, ())
 
 
-def manifest_key(run: RunKey) -> str:
-    """Object that lists every log of an attempt with lines, bytes and sha256."""
-    return f"logs/{run.job}/{run.attempt}/manifest.json"
+def _tell(ports: Ports, job: Job, waits: Awaited) -> None:
+    """What a wait that may take long is for."""
+
+    def decide(found: Job) -> Changes | None:
+        before = found.attempt.teardown
+        if found.run != job.run or before is None or before.state is not TeardownState.AWAITING_ARCHIVE:
+            return None
+        why = keep_since(waits.reason, before.reason) if waits.reason else None
+        if why == before.reason:
+            return None
+        changes = Changes()
+        after = found.with_attempt(replace(found.attempt, teardown=replace(before, reason=why)))
+        write(changes, found, after, ports.now(), ports.random)
+        return changes
+
+    guarded(ports, job.id, decide)
 
 
-def _lines_are_awaited(job: Job, driver: LogSource | None, now: datetime, *, ran: bool) -> bool:
-    attempt = job.attempt
-    since = attempt.finished_at or now
-    if attempt.launched_at and not ran:
-        return now < since + SETTLES  # the containers' last words are on their way
-    if not ran or attempt.exited_at or (driver and driver.is_over):
-        return False
-    # Lines that still come are waited for, and so is an observer that could read them.
-    news = [at for at in (since, attempt.heard_again_at, driver and driver.read_at) if at]
-    return attempt.stale_since is not None or now < max(news) + DRIVER_PATIENCE
-
-
-def _left_open(ports: Ports, sources: Sequence[LogSource]) -> dict[str, datetime]:
-    """Logs that were not read to their end though their Pod is gone, by key, and since when it is."""
-    runs = {source.run for source in sources}
-    gone = {pod.name: pod.gone_at for pods in ports.store.pods(list(runs)).values() for pod in pods if pod.gone_at}
-    return {source.key: gone[source.pod] for source in sources if not source.is_over and source.pod in gone}
-
-
-def _ends_are_awaited(ports: Ports, sources: Sequence[LogSource]) -> bool:
-    """Whether what is in the pipe of a Pod that went may still come."""
-    return any(ports.now() < since + DRIVER_PATIENCE for since in _left_open(ports, sources).values())
-
-
-def _may_have_run(ports: Ports, job: Job, driver: LogSource | None) -> bool:
+def _may_have_run(ports: Ports, job: Job, sources: Sequence[LogSource]) -> bool:
     """Whether the command may have been started: Ray calls a job RUNNING before our runner has claimed the attempt."""
-    if job.attempt.started_at is None or job.attempt.exited_at or driver:
+    known = any(source.key == DRIVER for source in sources)
+    if job.attempt.started_at is None or job.attempt.exited_at or known:
         return job.attempt.started_at is not None
     try:
         return ports.objects.size(claim_key(job.run)) is not None
     except ObjectStoreUnavailable:
         return True
-
-
-def _driver_of(sources: Sequence[LogSource]) -> LogSource | None:
-    return next((source for source in sources if source.key == DRIVER), None)
 
 
 def _close(ports: Ports, job: Job, *, ran: bool) -> list[LogSource]:
@@ -97,11 +81,11 @@ def _close(ports: Ports, job: Job, *, ran: bool) -> list[LogSource]:
         if found.run != job.run or teardown is None or teardown.state is not TeardownState.AWAITING_ARCHIVE:
             return None
         sources = ports.store.log_sources([job.run]).get(job.run, ())
-        missing = dict.fromkeys(_left_open(ports, sources), _GONE)
+        missing = dict.fromkeys(left_open(sources, _pods(ports, job)), _GONE)
         missing |= {source.key: _interrupted(source.problem) for source in sources if source.problem}
         closings = _closings(sources, found, at, ran=ran, missing=missing)
         changes = Changes(logs=closings, commands=[command(ports, CommandKind.TEARDOWN, found)])
-        deleting = replace(teardown, state=TeardownState.DELETING)
+        deleting = replace(teardown, state=TeardownState.DELETING, reason=None)
         after = found.with_attempt(replace(found.attempt, teardown=deleting))
         write(changes, found, after, at, ports.random, Aspect.LOGS)
         return changes
@@ -136,46 +120,6 @@ def _closings(
 def _truncated(source: LogSource) -> LogSource:
     gap = LogGap(source.lines, "The end of the log could not be had: the head's log ended before the command's did.")
     return replace(with_gap(source, gap), state=LogState.TRUNCATED)
-
-
-def _store(ports: Ports, source: LogSource) -> LogSource:
-    key = source_key(source.run, source.key)
-    with ports.scratch() as scratch:
-        path = scratch / "log"
-        with path.open("wb") as file:
-            for page in row_pages(ports.store, source):
-                file.write(text_of(page))
-        with path.open("rb") as file:
-            sha256 = checksum(iter(lambda: file.read(1 << 20), b""))
-        ports.objects.put(key, path)
-        back = scratch / "back"
-        ports.objects.fetch(key, back)
-        with back.open("rb") as file:
-            if checksum(iter(lambda: file.read(1 << 20), b"")) != sha256:
-                raise OSError(f"{key} reads back otherwise than it was written")
-    return replace(source, sha256=sha256, object_key=key)
-
-
-def _manifest(run: RunKey, sources: list[LogSource]) -> bytes:
-    rows = [
-        {
-            "source": source.key,
-            "object": source.object_key,
-            "lines": source.lines,
-            "bytes": source.bytes,
-            "sha256": source.sha256,
-            "state": source.state,
-            "gaps": [{"after": gap.after_line, "message": gap.message, "lines": gap.lines} for gap in source.gaps],
-        }
-        for source in sorted(sources, key=lambda source: source.key)
-    ]
-    return canonical({"job": run.job, "attempt": run.attempt, "logs": rows})
-
-
-def _keep(ports: Ports, key: str, content: bytes) -> None:
-    ports.objects.put(key, content)
-    if ports.objects.read(key) != content:
-        raise OSError(f"{key} reads back otherwise than it was written")
 
 
 def _finish(ports: Ports, job: Job, sources: list[LogSource], sha256: str, lease: Lease) -> None:

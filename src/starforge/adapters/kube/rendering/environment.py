@@ -8,6 +8,13 @@ from starforge.domain.spec_rules import MAX_GRACE_SECONDS
 
 # Ray kills what it stops after this; the runner enforces the job's own grace, so Ray's must be above any.
 STOP_WAIT_S = MAX_GRACE_SECONDS + 300
+# Ray gives up its start after 30 or 60 s, too early for a cold disk or a busy node; the job's clock bounds it.
+START_S = 300
+_PATIENCE = {
+    "RAY_agent_register_timeout_ms": str(START_S * 1000),
+    "RAY_DASHBOARD_STARTUP_TIMEOUT_S": str(START_S),
+    "RAY_DASHBOARD_SUBPROCESS_MODULE_WAIT_READY_TIMEOUT": str(START_S),
+}
 
 
 def literal(text: str) -> str:
@@ -18,6 +25,7 @@ def literal(text: str) -> str:
 def environment(spec: JobSpec, pool: PoolSpec, config: KubeConfig, *, head: bool) -> list[KubeObject]:
     """Variables in the order in which they are defined; the platform's own win over the spec's."""
     entries: dict[str, KubeObject] = {"PYTHONUNBUFFERED": {"value": "1"}}
+    entries |= {name: {"value": value} for name, value in _PATIENCE.items()}
     entries |= {variable.name: _entry(variable) for variable in spec.env}
     entries |= _python_path(spec, pool, config)
     entries |= {"RAY_DEDUP_LOGS": {"value": "0"}}

@@ -9,6 +9,14 @@ from starforge.domain.spec import PoolSpec
 
 GPU = "nvidia.com/gpu"
 _HEAD = {"dashboard-host": "0.0.0.0"}  # noqa: S104  # the operator asks it over the Pod network
+# A node waits for the ports that its agents choose, and aborts after 15 s: too early for a cold disk or a busy node. So
+# they have none to choose.
+_PORTS = {
+    "dashboard-agent-grpc-port": "52366",
+    "dashboard-agent-listen-port": "52365",
+    "metrics-export-port": "8080",
+    "runtime-env-agent-port": "52367",
+}
 
 
 def resources(pool: PoolSpec, config: KubeConfig) -> KubeObject:
@@ -26,4 +34,4 @@ def ray_start_params(pool: PoolSpec, *, head: bool) -> dict[str, str]:
     """
     custom = "'" + json.dumps({pool.name: 1}) + "'"
     params = {"num-cpus": str(pool.cpus), "num-gpus": str(pool.gpus_per_machine), "resources": custom}
-    return {**_HEAD, **params} if head else params
+    return {**(_HEAD if head else {}), **_PORTS, **params}
