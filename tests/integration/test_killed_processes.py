@@ -36,7 +36,7 @@ JOBS = int(os.environ.get("KILL_JOBS", "20"))
 BETWEEN_S = (1.0, 5.0)
 LOOK_S = 0.5
 """Between two looks at what nothing tells us of."""
-ENDS_WITHIN_S = 3 * LEASE_S
+ENDS_WITHIN_S = 15 * LEASE_S
 """After the last process was killed: the leases of what it did run out, one after the other."""
 CANCEL = "mutation($id: ID!) { cancelJob(id: $id) { userErrors { code message } } }"
 EVERY = JobFilter()

@@ -81,6 +81,10 @@ class Store(TokenStore, Protocol):
         """Lease a due command; None if it is done, parked, not due or leased, or another one of its job is leased."""
         ...
 
+    def renew(self, lease: Lease, *, at: datetime, lease_s: float) -> bool:
+        """Have a lease end `lease_s` seconds from now; False if it is over already."""
+        ...
+
     def due(self, *, at: datetime, limit: int, jobs: Sequence[JobId] | None = None) -> Sequence[CommandId]:
         """Commands that are due and not leased, oldest first; of some jobs only, if these are given."""
         ...

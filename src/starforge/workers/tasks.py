@@ -14,6 +14,7 @@ from starforge.domain.actions.perform import perform
 from starforge.domain.errors import FleetRefused, Outside, StoreUnavailable
 from starforge.domain.idempotency import KEPT
 from starforge.domain.names import CommandId
+from starforge.workers.leases import renewed
 
 BATCH = 500
 MOVE_S = 4.0
@@ -23,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 def run_command(parts: Parts, command: str) -> None:
     """Do a command, if it is due and nobody else does it."""
-    perform(parts.ports, CommandId(command))
+    perform(parts.ports, CommandId(command), renewed)
 
 
 def send_due_commands(parts: Parts) -> None:

@@ -2,15 +2,16 @@
 
 from starforge.adapters.bus.celery_config import (
     HARD_LIMIT_S,
-    LEASE_S,
     SOFT_LIMIT_S,
     VISIBILITY_TIMEOUT_S,
     celery_app,
 )
+from starforge.domain.actions.perform import LEASE_S, RENEW_S
 
 
 def test_limits_are_in_order() -> None:
-    assert SOFT_LIMIT_S < HARD_LIMIT_S < LEASE_S < VISIBILITY_TIMEOUT_S
+    assert 3 * RENEW_S < LEASE_S
+    assert SOFT_LIMIT_S < HARD_LIMIT_S < VISIBILITY_TIMEOUT_S
 
 
 def test_a_message_outlives_its_worker_and_no_results_are_kept() -> None:

@@ -70,6 +70,19 @@ def test_a_lease_that_ran_out_is_over_even_if_nobody_else_has_it(asked: SqlStore
     assert asked.due(at=after(60), limit=9) == [C]
 
 
+def test_a_lease_is_renewed_by_whoever_holds_it_still(asked: SqlStore) -> None:
+    lease = taken(asked, "c")
+    assert asked.renew(lease, at=after(50), lease_s=60)
+    assert asked.take(C, token="u", at=after(109), lease_s=60) is None
+    asked.commit(Changes(), at=after(109), lease=lease)
+    assert not asked.renew(lease, at=after(110), lease_s=60)
+    other = asked.take(C, token="u", at=after(111), lease_s=60)
+    assert other is not None
+    assert not asked.renew(lease, at=after(112), lease_s=60)
+    asked.commit(Changes(done=True), at=after(113), lease=other)
+    assert not asked.renew(other, at=after(114), lease_s=60)
+
+
 def test_a_holder_may_commit_more_than_once_before_it_is_done(asked: SqlStore) -> None:
     lease = taken(asked, "c")
     asked.commit(Changes(), at=after(1), lease=lease)

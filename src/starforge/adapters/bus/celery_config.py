@@ -1,19 +1,17 @@
 """Celery as our producers and workers are both set up. A message says "look at command N" and may be lost or doubled.
 
-The limits hold in this order: a task's soft and hard time limit, a command's lease, and the time after which Redis
-hands an unacknowledged message out again.
+The limits hold in this order: a task's soft and hard time limit, and the time after which Redis hands an unacknowledged
+message out again.
 """
 
 from celery import Celery
 
 from starforge.adapters.bus import broker
-from starforge.domain.actions import perform
 
 TASK_RUN = "starforge.run"
 QUEUE = "starforge"
 SOFT_LIMIT_S = 110
 HARD_LIMIT_S = 120
-LEASE_S = int(perform.LEASE_S)
 VISIBILITY_TIMEOUT_S = 900
 SOFT_SHUTDOWN_S = 20
 _SOCKET_TIMEOUT_S = 10
@@ -63,6 +61,6 @@ def _transport(socket_timeout_s: float, retries: int | None) -> dict[str, object
 
 
 __all__ = [
-    "HARD_LIMIT_S", "LEASE_S", "QUEUE", "SOFT_LIMIT_S", "SOFT_SHUTDOWN_S", "TASK_RUN", "VISIBILITY_TIMEOUT_S",
+    "HARD_LIMIT_S", "QUEUE", "SOFT_LIMIT_S", "SOFT_SHUTDOWN_S", "TASK_RUN", "VISIBILITY_TIMEOUT_S",
     "celery_app",
 ]  # fmt: skip

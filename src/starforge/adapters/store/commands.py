@@ -54,11 +54,8 @@ def settle(connection: Connection, changes: Changes, lease: Lease | None, *, at:
         if changes.done or changes.retry or changes.park is not None:
             raise Defect("A commit without a lease can't say what becomes of a command.")
         return
-    ours = (COMMAND.c.id == lease.command.id) & (COMMAND.c.token == lease.token)
-    # Once it has run out, another command of the job may be at work, even if nobody has taken this one.
-    held = ours & COMMAND.c.done_at.is_(None) & (COMMAND.c.leased_until > at)
     outcome = _outcome(changes, at=at)
-    if connection.execute(update(COMMAND).where(held).values(outcome)).rowcount != 1:
+    if connection.execute(update(COMMAND).where(_held(lease, at)).values(outcome)).rowcount != 1:
         raise StaleRevision(f"The lease on command {lease.command.id} is over; leave it to whoever has it now.")
 
 
@@ -109,6 +106,18 @@ def take(connection: Connection, command: CommandId, *, token: str, at: datetime
         return None
     run = RunKey(JobId(row.job_id), row.attempt)
     return Lease(Command(command, CommandKind(row.kind), run, row.tries, row.outages), token, until)
+
+
+def renew(connection: Connection, lease: Lease, *, at: datetime, lease_s: float) -> bool:
+    """Only what is held still: a lease that ran out may be somebody else's by now."""
+    until = at + timedelta(seconds=lease_s)
+    return connection.execute(update(COMMAND).where(_held(lease, at)).values(leased_until=until)).rowcount == 1
+
+
+def _held(lease: Lease, at: datetime) -> ColumnElement[bool]:
+    ours = (COMMAND.c.id == lease.command.id) & (COMMAND.c.token == lease.token)
+    # Once it has run out, another command of the job may be at work, even if nobody has taken this one.
+    return ours & COMMAND.c.done_at.is_(None) & (COMMAND.c.leased_until > at)
 
 
 def due(

@@ -85,6 +85,9 @@ class SqlStore:
     def take(self, command: CommandId, *, token: str, at: datetime, lease_s: float) -> Lease | None:
         return self._write(commands.take, command, token=token, at=at, lease_s=lease_s)
 
+    def renew(self, lease: Lease, *, at: datetime, lease_s: float) -> bool:
+        return self._write(commands.renew, lease, at=at, lease_s=lease_s)
+
     def due(self, *, at: datetime, limit: int, jobs: Sequence[JobId] | None = None) -> Sequence[CommandId]:
         return self._read(commands.due, at=at, limit=limit, jobs=jobs)
 

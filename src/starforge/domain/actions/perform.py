@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 
@@ -22,7 +23,9 @@ from starforge.domain.teardown import looked
 from starforge.domain.telling import write
 from starforge.domain.timeline import CommandKind, Entry
 
-LEASE_S = 150.0
+LEASE_S = 30.0
+RENEW_S = 8.0
+"""How often whoever does a command renews its lease, so that one whose worker was killed is taken up soon."""
 PARK_AFTER = 8
 _log = logging.getLogger(__name__)
 
@@ -41,12 +44,19 @@ _HELD_IN = {
 }
 
 
-def perform(ports: Ports, which: CommandId) -> bool:
-    """Do the command if it is due and nobody else does it; returns whether it was ours to do."""
+Holding = Callable[[Ports, Lease], AbstractContextManager[object]]
+
+
+def perform(ports: Ports, which: CommandId, holding: Holding = lambda ports, lease: nullcontext()) -> bool:
+    """Do the command if it is due and nobody else does it; returns whether it was ours to do.
+
+    `holding` renews the lease meanwhile; without it, what takes longer than LEASE_S is done again by another worker.
+    """
     lease = ports.store.take(which, token=ports.random(), at=ports.now(), lease_s=LEASE_S)
     if lease is None:
         return False
-    _perform(replace(ports, lease=lease), lease)
+    with holding(ports, lease):
+        _perform(replace(ports, lease=lease), lease)
     return True
 
 
