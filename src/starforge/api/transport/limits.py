@@ -42,6 +42,9 @@ class TransportLimits:
     pong_timeout_s: float = 12
     send_timeout_s: float = 10
     """For what waits to leave to have left; a peer that reads slower is closed as slow."""
+    keep_alive_s: int = 75
+    """For the next request on an HTTP connection: longer than a proxy keeps it (60 s, usually), which would use it again
+    just when we end it."""
     heartbeat_s: float = 12
     """Between comments in an event stream that is quiet."""
     operations_per_connection: int = 100

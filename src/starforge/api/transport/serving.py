@@ -10,6 +10,7 @@ def uvicorn_options(limits: TransportLimits) -> dict[str, object]:
     after which clients do not come back."""
     return {
         "http": GatewayHttpProtocol,
+        "timeout_keep_alive": limits.keep_alive_s,
         "ws": FrameProtocol,
         "ws_max_size": limits.frame_bytes,
         "ws_ping_interval": None,
