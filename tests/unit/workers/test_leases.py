@@ -5,8 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-import pytest
-
 from starforge.domain.changes import Command, Lease
 from starforge.domain.errors import StoreUnavailable
 from starforge.domain.names import CommandId, JobId, RunKey
@@ -46,7 +44,7 @@ def a_lease(world: World) -> Lease:
 
 
 def ports_with(world: World, store: Store) -> Ports:
-    return replace(world.ports, store=cast(Any, store))
+    return replace(world.ports, store=cast("Any", store))
 
 
 def keeper() -> threading.Thread:
@@ -76,8 +74,8 @@ def test_a_lease_that_is_over_is_left_alone(world: World) -> None:
 
 
 def test_work_that_fails_ends_it_too(world: World) -> None:
-    store = Store(lambda: True)
-    with pytest.raises(ZeroDivisionError), renewed(ports_with(world, store), a_lease(world), every_s=0.01):
-        thread = keeper()
-        raise ZeroDivisionError
+    held = renewed(ports_with(world, Store(lambda: True)), a_lease(world), every_s=0.01)
+    held.__enter__()
+    thread, failure = keeper(), ZeroDivisionError()
+    assert not held.__exit__(ZeroDivisionError, failure, None), "it must not be swallowed"
     assert not thread.is_alive()
