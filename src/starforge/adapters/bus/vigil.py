@@ -24,16 +24,19 @@ class Vigil(bootsteps.StartStopStep):  # type: ignore[misc]
     def __init__(self, consumer: Any, **options: Any) -> None:
         super().__init__(consumer, **options)
         self._timer: Any = None
+        self._client: Redis | None = None
         self._deaf, self._taken = 0, 0
 
     def start(self, consumer: Any) -> None:
         conf, self._deaf = consumer.app.conf, 0
-        client = Redis.from_url(conf.broker_url, socket_timeout=_PATIENCE_S, socket_connect_timeout=_PATIENCE_S)
-        self._timer = consumer.timer.call_repeatedly(LOOK_S, self._look, (client, conf.task_default_queue))
+        self._client = Redis.from_url(conf.broker_url, socket_timeout=_PATIENCE_S, socket_connect_timeout=_PATIENCE_S)
+        self._timer = consumer.timer.call_repeatedly(LOOK_S, self._look, (self._client, conf.task_default_queue))
 
     def stop(self, consumer: Any) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if self._client is not None:
+            self._client.close()
 
     def _look(self, client: "Redis", queue: str) -> None:
         """ConnectionError, on which Celery's consumer begins anew, once the worker is known to be deaf."""
