@@ -9,7 +9,7 @@ from starforge.domain.job import Job
 from starforge.domain.logs import DRIVER, LogSource
 from starforge.domain.observation import PodView
 from starforge.domain.reason import Evidence, EvidenceSource, Reason, reason
-from starforge.domain.silent_nodes import silence, silent_since
+from starforge.domain.silent_nodes import silence, unanswered
 from starforge.domain.teardown import HOLDS_TEARDOWN
 
 DRIVER_PATIENCE = timedelta(seconds=20)
@@ -73,11 +73,9 @@ def _unreadable(job: Job, sources: Sequence[LogSource], pods: Sequence[PodView],
 
 def _silent(unread: Iterable[LogSource], there: Mapping[str, PodView], now: datetime) -> Iterator[tuple[str, Evidence]]:
     for name in sorted({source.pod for source in unread if source.pod}):
-        pod = there[name]
-        since = silent_since(pod)
-        if since:
-            what = f"Node {pod.node_name} of {pod.title} has not answered since {since:%H:%M:%S} UTC."
-            yield what, silence(pod, now)
+        what = unanswered(there[name])
+        if what:
+            yield what, silence(there[name], now)
 
 
 def _interrupted(unread: Iterable[LogSource], now: datetime) -> Iterator[tuple[str, Evidence]]:

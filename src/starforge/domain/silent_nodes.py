@@ -11,20 +11,29 @@ _ADVICE = "Nothing has to be done if the node returns; whoever runs the cluster 
 
 def silent(pods: Sequence[PodView], at: datetime) -> Iterator[Reason]:
     """One reason for all Pods whose nodes do not answer, the head's first."""
-    found = [(pod, since) for pod in pods if (since := silent_since(pod))]
+    found = [(pod, since) for pod in pods if (since := _silent_since(pod))]
     found.sort(key=lambda one: (one[0].role is not PodRole.HEAD, one[1], one[0].name))
     if not found:
         return
     first, since = found[0]
     nodes = sorted({pod.node_name or "" for pod, _ in found} - {first.node_name})
     also = f" The same goes for {', '.join(nodes)}." if nodes else ""
-    what = f"Node {first.node_name} of {first.title} has not answered since {since:%H:%M:%S} UTC."
-    message = f"{what}{also} {_then(first)}"
+    message = f"{_sentence(first, since)}{also} {_then(first)}"
     evidence = tuple(silence(pod, at) for pod, _ in found[:10])
     yield reason(ReasonCode.NODE_LOST, message, at, advice=_ADVICE, evidence=evidence)
 
 
-def silent_since(pod: PodView) -> datetime | None:
+def unanswered(pod: PodView) -> str | None:
+    """The sentence that says that the node of a Pod does not answer; None if it does."""
+    since = _silent_since(pod)
+    return _sentence(pod, since) if since else None
+
+
+def _sentence(pod: PodView, since: datetime) -> str:
+    return f"Node {pod.node_name} of {pod.title} has not answered since {since:%H:%M:%S} UTC."
+
+
+def _silent_since(pod: PodView) -> datetime | None:
     """Since when a Pod is not ready though all its containers are: a kubelet says neither without the other."""
     known = {condition.type: condition for condition in pod.conditions}
     ready, inside = known.get("Ready"), known.get("ContainersReady")
