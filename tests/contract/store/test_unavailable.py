@@ -50,6 +50,18 @@ def test_a_connection_that_ends_within_a_commit_changes_nothing(store: SqlStore,
     assert store.feed_bounds() == (0, 1)
 
 
+def test_a_transaction_that_outlives_the_store_leaves_no_connection(url: str) -> None:
+    store = SqlStore(url)
+    store.feed_bounds()
+    with store.database.reading() as connection:
+        store.close()
+        assert connection.scalar(text("SELECT 1")) == 1
+    assert connection.closed
+    assert store.database.engine.pool.checkedin() == 0  # type: ignore[attr-defined]  # of a QueuePool
+    store.feed_bounds()
+    assert store.database.engine.pool.checkedin() == 0  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("backend", ["sqlite"])
 def test_sqlite_is_set_up_for_many_processes(store: SqlStore) -> None:
     with store.database.engine.connect() as connection:

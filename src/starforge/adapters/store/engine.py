@@ -29,22 +29,34 @@ class Database:
         self._writer_engine = self.engine.execution_options(**{_WRITES: True})
         # Threads of one process queue here: SQLite's own waiting is a poll, and not fair.
         self._writer = threading.Lock()
+        self._closed = False
         after_fork(self._forget_parent)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that only reads."""
-        with as_unavailable(), self.engine.connect() as connection:
+        with as_unavailable(), self._left_closed(), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction, committed at the end of the block; on SQLite it holds the writer's lock from the start."""
-        with as_unavailable(), self._turn(), self._writer_engine.begin() as connection:
+        with as_unavailable(), self._left_closed(), self._turn(), self._writer_engine.begin() as connection:
             yield connection
 
     def close(self) -> None:
-        self.engine.dispose()
+        """Close every connection: now, or with the transaction that is still under way on it."""
+        self._closed = True
+        self.engine.pool.dispose()
+
+    @contextmanager
+    def _left_closed(self) -> Iterator[None]:
+        # A pool keeps what is given back to it after it was closed.
+        try:
+            yield
+        finally:
+            if self._closed:
+                self.engine.pool.dispose()
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
