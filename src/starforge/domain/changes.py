@@ -1,7 +1,7 @@
 """What one transaction writes: decided first, as plain data, and applied all or nothing by the store.
 
-Every list is written in order. Each job and entry gets a row of the feed, and so does each log that grew and each
-report of health that is told, at a position that is contiguous and in commit order.
+Every list is written in order. Each job and entry gets a row of the feed, and so does each log that grew, each
+report of health that is told, and what was seen of nodes, at a position that is contiguous and in commit order.
 """
 
 from collections.abc import Iterable
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from starforge.domain.capacity.nodes import NodesSeen
 from starforge.domain.capsule import InlineFile
 from starforge.domain.health import HealthWrite
 from starforge.domain.job import Job
@@ -79,6 +80,14 @@ class JobWrite:
 
     job: Job
     aspects: frozenset[Aspect]
+
+
+@dataclass(frozen=True)
+class NodesWrite:
+    """What was seen of the nodes of a fleet; the feed tells of it in one row."""
+
+    fleet: str
+    seen: NodesSeen
 
 
 @dataclass(frozen=True)
@@ -174,6 +183,7 @@ class Changes:
     capsules: list[CapsuleRecord] = field(default_factory=list)
     idempotency: list[IdempotencyRecord] = field(default_factory=list)
     health: list[HealthWrite] = field(default_factory=list)
+    nodes: list[NodesWrite] = field(default_factory=list)
     done: bool = False
     retry: Retry | None = None
     park: str | None = None

@@ -7,6 +7,7 @@ from typing import NewType
 
 JobId = NewType("JobId", str)
 CommandId = NewType("CommandId", str)
+PlaygroundId = NewType("PlaygroundId", str)
 Digest = NewType("Digest", str)
 
 RUN_NAME_MAX = 47  # KubeRay refuses longer RayJob names

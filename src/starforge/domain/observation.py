@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from starforge.domain.capacity.nodes import NodesSeen
 from starforge.domain.names import RunKey
 from starforge.domain.reason import ObjectRef, ReasonCode
 
@@ -260,7 +261,7 @@ class FleetHeard:
     code: ReasonCode = ReasonCode.API_UNAVAILABLE
 
 
-Seen = RunSeen | EventSeen | LogSeen | FleetHeard
+Seen = RunSeen | EventSeen | LogSeen | FleetHeard | NodesSeen
 
 
 def rayjob_phase(job_status: str | None, deployment_status: str | None) -> RunPhase:

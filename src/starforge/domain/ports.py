@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from starforge.domain.capacity.nodes import FleetNodes
 from starforge.domain.capsule import InlineFile, PackedCapsule, PackedCode
 from starforge.domain.changes import CapsuleRecord, Changes, CodeRecord, Command, IdempotencyRecord, Lease, Upload
 from starforge.domain.health import Access, FleetProbe, HealthReading, ObserverHeard, ParkedCommand
@@ -99,6 +100,10 @@ class Store(TokenStore, Protocol):
 
     def health(self, *, at: datetime) -> HealthReading:
         """The newest reports, who observes each fleet, and the commands that are due at `at`."""
+        ...
+
+    def fleet_nodes(self, fleet: str) -> FleetNodes | None:
+        """The nodes of a fleet as last seen; None if they never were. Cheap when nothing changed since it was asked."""
         ...
 
     def parked(self, *, limit: int) -> Sequence[ParkedCommand]:

@@ -133,12 +133,13 @@ class FeedKind(StrEnum):
     EVENT = "EVENT"
     LOG = "LOG"
     HEALTH = "HEALTH"
+    CAPACITY = "CAPACITY"
 
 
 @dataclass(frozen=True)
 class FeedRow:
-    """One change. `subject` is a job's id, an entry's id, a log's `<run> <source key>`, or what a report of health is
-    about; `revision` is the job's.
+    """One change. `subject` is a job's id, an entry's id, a log's `<run> <source key>`, what a report of health is
+    about, or the fleet whose nodes changed; `revision` is the job's.
 
     `now` gives the job at that revision, to those who are told of the row as it is written: the table does not hold it.
     ValueError if another version of StarForge told it in a form that this one can't read.
