@@ -18,6 +18,9 @@ from starforge.api.jobs.subscriptions import JobSubscriptions
 from starforge.api.logs.subscriptions import LogSubscriptions
 from starforge.api.payloads import CodeError, ConflictError, InputError
 from starforge.api.plain_inputs import read_inputs_plainly
+from starforge.api.playgrounds.mutations import PlaygroundMutations
+from starforge.api.playgrounds.queries import PlaygroundQueries
+from starforge.api.playgrounds.subscriptions import PlaygroundSubscriptions
 from starforge.api.scalars import SCALARS
 from starforge.api.transport.compiled import CompiledExecutor
 from starforge.api.transport.schema import GatewaySchema
@@ -25,7 +28,7 @@ from starforge.api.viewer import ViewerQueries
 
 
 @strawberry.type(description="Everything that can be read.")
-class Query(ViewerQueries, JobQueries, CountQueries, FleetQueries, HealthQueries): ...
+class Query(ViewerQueries, JobQueries, CountQueries, PlaygroundQueries, FleetQueries, HealthQueries): ...
 
 
 @strawberry.type(
@@ -34,7 +37,7 @@ class Query(ViewerQueries, JobQueries, CountQueries, FleetQueries, HealthQueries
         "retries says."
     )
 )
-class Mutation(CapsuleMutations, JobMutations, BatchMutations): ...
+class Mutation(CapsuleMutations, JobMutations, BatchMutations, PlaygroundMutations): ...
 
 
 @strawberry.type(
@@ -42,11 +45,14 @@ class Mutation(CapsuleMutations, JobMutations, BatchMutations): ...
         "Everything that can be followed live; each starts with a snapshot, or after a cursor, and then sends every change."
     )
 )
-class Subscription(JobSubscriptions, EventSubscriptions, LogSubscriptions, HealthSubscriptions): ...
+class Subscription(
+    JobSubscriptions, EventSubscriptions, LogSubscriptions, PlaygroundSubscriptions, HealthSubscriptions
+): ...
 
 
 EVENTS = [
     events.JobStateEvent,
+    events.PlaygroundStateEvent,
     events.ReasonEvent,
     events.ActionEvent,
     events.ClockEvent,

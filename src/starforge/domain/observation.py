@@ -36,6 +36,7 @@ class PodRole(StrEnum):
     HEAD = "HEAD"
     WORKER = "WORKER"
     SUBMITTER = "SUBMITTER"
+    PLAYGROUND = "PLAYGROUND"
 
 
 class PodRuntime(StrEnum):

@@ -29,11 +29,11 @@ class Dialer:
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
-        self._proxy = _proxy(configuration)
+        self._proxy = proxy_of(configuration)
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        return _tls(self.configuration)
+        return tls_of(self.configuration)
 
     def dial(self, url: str, headers: Mapping[str, str], *, timeout_s: float) -> socket.socket:
         """A socket on which a GET was sent, and that does not block. OSError or HTTPError if that fails."""
@@ -71,7 +71,8 @@ class Dialer:
         return connection
 
 
-def _tls(configuration: Configuration) -> ssl.SSLContext:
+def tls_of(configuration: Configuration) -> ssl.SSLContext:
+    """What connections to the API server are made with."""
     context = ssl.create_default_context(cafile=configuration.ssl_ca_cert, cadata=configuration.ca_cert_data)
     if not configuration.verify_ssl:
         context.check_hostname = False
@@ -81,7 +82,8 @@ def _tls(configuration: Configuration) -> ssl.SSLContext:
     return context
 
 
-def _proxy(configuration: Configuration) -> Url | None:
+def proxy_of(configuration: Configuration) -> Url | None:
+    """The proxy on the way to the API server, if there is one."""
     if not configuration.proxy or should_bypass_proxies(configuration.host, configuration.no_proxy or ""):
         return None
     return parse_url(configuration.proxy)

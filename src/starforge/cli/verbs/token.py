@@ -1,7 +1,6 @@
 """`starforge token create | list | revoke`."""
 
 import os
-import re
 import secrets
 import sys
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from starforge.adapters.wiring import now, tokens
 from starforge.cli.answers import Json
 from starforge.cli.consoles import err_console, out_console, print_json
 from starforge.cli.exits import ExitCode
+from starforge.cli.spans import span
 from starforge.cli.views.tokens import token_sentence, tokens_table
 from starforge.domain.actions.create_token import create_token
 from starforge.domain.actions.revoke_token import revoke_token
@@ -19,8 +19,6 @@ from starforge.domain.errors import Problem, UserMistake
 from starforge.domain.rights import Role
 from starforge.domain.tokens import Token, TokenDraft
 
-_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-_LIFE = re.compile(r"([0-9]{1,6})([mhdw])")
 _LONGEST = timedelta(days=3660)
 
 
@@ -65,12 +63,10 @@ def revoke(given: str, *, as_json: bool) -> ExitCode:
 def _expiry(life: str | None, at: datetime) -> datetime | None:
     if life is None:
         return None
-    found = _LIFE.fullmatch(life)
-    span = int(found[1]) * _UNITS[found[2]] if found else timedelta()
-    if not timedelta() < span <= _LONGEST:
-        message = f"--expires {life}: give a number and m, h, d or w, for example 30d, at most ten years."
-        raise UserMistake([Problem("INVALID", ("expires",), message)])
-    return at + span
+    length = span(life, "--expires", units="mhdw")
+    if length > _LONGEST:
+        raise UserMistake([Problem("INVALID", ("expires",), f"--expires {life}: give at most ten years.")])
+    return at + length
 
 
 def _as_json(token: Token) -> Json:
