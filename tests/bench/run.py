@@ -1,6 +1,5 @@
 """`make bench`: packing, and the closed loop where a cluster is set up; `make bench ARGS=gateway`: the gateway and its peers;
-`make bench ARGS=loop`: how long its event loop is held; `make bench ARGS=observer`: what it costs to observe many jobs;
-`make bench ARGS=playgrounds`: what the way through a gateway adds to the tokens of a model."""
+`make bench ARGS=loop`: how long its event loop is held; `make bench ARGS=observer`: what it costs to observe many jobs."""
 
 import os
 import sys
@@ -21,11 +20,6 @@ def main() -> None:
         import observer
 
         observer.main()
-        return
-    if sys.argv[1:2] == ["playgrounds"]:
-        import playgrounds
-
-        playgrounds.main(sys.argv[2:])
         return
     if sys.argv[1:2] == ["loop"]:
         import loop

@@ -32,7 +32,6 @@ from starforge.api.transport.desk import Desk
 from starforge.api.transport.limits import TransportLimits
 from starforge.api.transport.serving import uvicorn_options
 from starforge.domain.actions.enforce_deadlines import enforce_deadlines
-from starforge.domain.actions.expire_playgrounds import expire_playgrounds
 from starforge.domain.actions.perform import perform
 from starforge.domain.errors import StoreUnavailable
 from starforge.domain.names import CommandId
@@ -275,7 +274,6 @@ class Platform:
     def _tick(self, ports: Ports) -> None:
         while not self._stop.wait(0.2):
             enforce_deadlines(ports)
-            expire_playgrounds(ports)
             self._nudge(ports.store.due(at=ports.now(), limit=500))
 
     @contextmanager

@@ -9,7 +9,6 @@ from tests.integration.gateway import Gateway, a_submission, platform
 from tests.operations import Operation, operations, our_schema
 
 OPERATIONS = {one.name: one for one in operations(our_schema()) if one.document}
-PLAYGROUND = {"name": "chat", "model": "org/model", "series": "h200", "gpus": 1}
 KINDS = ("query", "mutation", "subscription")
 
 
@@ -29,34 +28,19 @@ def values(gateway: Gateway) -> dict[str, Any]:
     query = "query($id: ID!) { feed { cursor } job(id: $id) { pods { id } capsule { codeDigest } } }"
     found = gateway.ask(query, id=old)
     code = {"digest": found["job"]["capsule"]["codeDigest"]}
-    playground = a_ready_playground(gateway)
     return {
         "id": old, "old": old, "new": new, "ids": [old, new], "pod": found["job"]["pods"][0]["id"],
         "after": found["feed"]["cursor"], "since": "2020-01-01T00:00:00Z", "names": ["loss"], "query": "e",
         "keys": ["key"], "key": "key-1", "batch": "b1", "filter": {"active": True}, "seen": 500, "fromLine": 1,
         "input": a_submission(key="key-2"), "items": [a_submission(key="key-3", code=code)],
-        "playground": playground, "seconds": 7200,
         "code": code | {"transportSha256": "0" * 64, "bytes": 1, "files": 1},
     }  # fmt: skip
-
-
-def a_ready_playground(gateway: Gateway) -> str:
-    create = "mutation($input: CreatePlaygroundInput!) { createPlayground(input: $input) { playground { id } } }"
-    id_ = str(gateway.ask(create, input=PLAYGROUND)["createPlayground"]["playground"]["id"])
-    follow = "subscription($id: ID!) { playground(id: $id) { playground { state } } }"
-    with gateway.live(follow, id=id_) as live:
-        live.until(lambda change: (change["playground"] or {}).get("state") == "READY")
-    return id_
 
 
 def given(operation: Operation, values: dict[str, Any]) -> dict[str, Any]:
     """Variables of an operation; those that are not known here have a default or may be left out."""
     other = {
         "PodPanel": {"id": values["pod"]},
-        "PlaygroundChatPage": {"id": values["playground"]},
-        "LivePlayground": {"id": values["playground"]},
-        "ExtendPlayground": {"id": values["playground"]},
-        "CreatePlayground": {"input": PLAYGROUND},
         "PrepareCode": {"input": values["code"]},
         "EventsPage": {"filter": {"minSeverity": "INFO"}},
         "LiveEvents": {"filter": {"minSeverity": "INFO"}},

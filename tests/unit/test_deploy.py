@@ -81,7 +81,7 @@ def test_no_right_is_a_wildcard_or_lets_one_gain_more() -> None:
         for rule in only(DEPLOY / "rbac.yaml", "Role")["rules"] + only(DEPLOY / "rbac.yaml", "ClusterRole")["rules"]
         for word in (*rule["apiGroups"], *rule["verbs"], *rule["resources"])
     }
-    powers = {"*", "escalate", "impersonate", "bind", "pods/exec", "pods/attach", "pods/portforward"}
+    powers = {"*", "escalate", "impersonate", "bind", "pods/exec", "pods/attach", "pods/portforward", "pods/proxy"}
     assert words.isdisjoint(powers)
 
 

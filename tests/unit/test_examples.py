@@ -96,19 +96,3 @@ def test_failing_ends_with_a_traceback_and_exit_code_3(tmp_path: Path) -> None:
     assert ended.returncode == 3
     assert "Traceback (most recent call last)" in ended.stderr
     assert "DatasetMissing: no data at data/train.csv" in ended.stderr
-
-
-def test_tiny_openai_takes_the_words_of_vllm() -> None:
-    """Where the model stands, what names it goes by, and options that it does not know; else a sentence and code 2."""
-    asked = "import runpy, sys; found = runpy.run_path(sys.argv[1])['options'](sys.argv[2:])"
-    asked += "; print(found.model, found.names)"
-    program = [sys.executable, "-c", asked, str(EXAMPLES / "tiny-openai" / "server.py")]
-
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*program, *words], capture_output=True, text=True, check=False, timeout=60)
-
-    ours = ("--host", "0.0.0.0", "--port", "8000", "--served-model-name", "m", "--tensor-parallel-size", "2")  # noqa: S104
-    assert run("serve", "org/m", *ours).stdout.splitlines()[-1] == "org/m ['m']"
-    assert run("serve", "--tokens-per-second", "9", "org/m").stdout == "org/m ['org/m']\n"
-    wrong = run("serve")
-    assert (wrong.returncode, "name the model" in wrong.stderr) == (2, True)

@@ -129,7 +129,7 @@ def test_every_mutation_says_what_its_caller_can_put_right() -> None:
 
 @pytest.mark.parametrize(("unit", "type_"), [("Seconds", "Int"), ("At", "DateTime"), ("Bytes", "BigInt")])
 def test_units_are_in_names(unit: str, type_: str) -> None:
-    may = {"retentionSeconds", "seconds", "observerLagSeconds", "firstTokenSeconds"}
+    may = {"retentionSeconds", "seconds", "observerLagSeconds"}
     for name, field in fields():
         last = name.partition(".")[2]
         if last.endswith(unit) and last not in may:

@@ -12,7 +12,6 @@ from starforge.adapters.setting_problems import PREFIX
 from starforge.domain.ports import FleetKind
 
 SIGNATURE_MAX_S = 7 * 86400
-PLAYGROUND_MAX_S = 29 * 86400
 
 
 class SubmissionMode(StrEnum):
@@ -130,32 +129,6 @@ class Settings(FromMapping):
         None, "Image of jobs whose spec names none.", "registry.internal/starforge/nemo-rl:v0.7.0")
     nemo_rl_dir: types.PodPath | None = _setting(
         None, "Directory in that image that is put on the path of jobs that use it.", "/opt/nemo-rl")
-    image_vllm: str | None = _setting(
-        None, "Image of playgrounds that name none; it has `vllm` on its path.",
-        "registry.internal/vllm/vllm-openai:v0.11.0")
-    playground_cpus: int = _setting(4, "CPUs of a playground.", ge=1)
-    playground_memory: types.Quantity = _setting("32Gi", "Memory of a playground.")
-    playground_ttl_s: int = _setting(
-        4 * 3600, "Seconds that a playground lives from when it is ready, where nobody says it.",
-        ge=60, le=PLAYGROUND_MAX_S)
-    playground_idle_s: int = _setting(
-        1800, "Seconds without a request after which a playground is stopped, where nobody says it.",
-        ge=60, le=PLAYGROUND_MAX_S)
-    playground_max_s: int = _setting(
-        24 * 3600, "Most seconds from now on that a playground may be asked to live.", ge=60, le=PLAYGROUND_MAX_S)
-    playground_start_s: int = _setting(
-        1800, "Seconds in which the server of a playground has to be ready; 0 for any.", ge=0)
-    playground_command: types.Command | None = _setting(
-        None, "What a local playground runs before its arguments, with the model first; `vllm serve` if it is not set.",
-        "python3 examples/tiny-openai/server.py")
-    playground_requests: int = _setting(
-        128, "Requests that one gateway has a playground answer at the same time.", ge=1, le=10_000)
-    playground_body_bytes: int = _setting(
-        10 * 1024 * 1024, "Most bytes of the body of a request to a playground.", ge=1024, le=1024**3)
-    playground_answer_s: int = _setting(
-        600, "Seconds until the server of a playground begins to answer; what does not stream comes at its end.", ge=1)
-    playground_request_s: int = _setting(
-        1800, "Most seconds that the answer of a playground may take.", ge=1)
     storage_root: types.PodPath = _setting("/starforge", "Where jobs find the storage claim.")
 
     # Kubernetes

@@ -1,7 +1,6 @@
 """How the text of a setting becomes a value; each raises ValueError with what is wrong, to follow on `FORGE_X …`."""
 
 import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -110,16 +109,6 @@ def _one_line(secret: SecretStr) -> SecretStr:
     return secret
 
 
-def _command(text: str) -> str:
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        words = []
-    if not words:
-        raise ValueError("must be a command as a shell would read it")
-    return text
-
-
 def _absolute(text: str) -> str:
     if not text.startswith("/") or ".." in text.split("/"):
         raise ValueError("must be an absolute path")
@@ -142,7 +131,6 @@ Roles = Annotated[dict[str, Role], BeforeValidator(parse_roles)]
 Token = Annotated[SecretStr, AfterValidator(_one_line)]
 DatabaseUrl = Annotated[SecretStr, AfterValidator(_secret_url("sqlite", "postgresql", "postgresql+psycopg"))]
 RedisUrl = Annotated[SecretStr, AfterValidator(_secret_url("redis", "rediss"))]
-Command = Annotated[str, AfterValidator(_command)]
 PodPath = Annotated[str, AfterValidator(_absolute)]
 ExistingFile = Annotated[Path, AfterValidator(_file)]
 DnsLabel = Annotated[

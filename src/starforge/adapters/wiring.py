@@ -18,7 +18,7 @@ from starforge.domain.errors import Problem, SettingsWrong, StoreUnavailable
 from starforge.domain.ports import Fleet, FleetKind, Identities, Nudge, ObjectStore, Ports, Publish, TokenStore
 from starforge.domain.queries import FeedRow
 from starforge.domain.rights import Role
-from starforge.domain.spec import Deadlines, FleetDefaults, PlaygroundDefaults
+from starforge.domain.spec import Deadlines, FleetDefaults
 
 
 @dataclass(frozen=True)
@@ -220,21 +220,7 @@ def _kuberay(settings: Settings) -> Fleet:
             default_cpus=settings.default_cpus,
             default_memory=settings.default_memory,
             default_cancel_grace_s=settings.cancel_grace_s,
-            playgrounds=_playgrounds(settings),
         )
-    )
-
-
-def _playgrounds(settings: Settings) -> PlaygroundDefaults:
-    return PlaygroundDefaults(
-        image=settings.image_vllm,
-        cpus=settings.playground_cpus,
-        memory=settings.playground_memory,
-        ttl_s=min(settings.playground_ttl_s, settings.playground_max_s),
-        idle_s=min(settings.playground_idle_s, settings.playground_max_s),
-        max_s=settings.playground_max_s,
-        pre_running_s=settings.playground_start_s,
-        storage_root=settings.storage_root,
     )
 
 
@@ -256,7 +242,6 @@ def _defaults(settings: Settings, *, logical_gpus: bool) -> FleetDefaults:
         cancel_grace_seconds=settings.cancel_grace_s,
         has_images=False,
         logical_gpus=logical_gpus,
-        playgrounds=_playgrounds(settings),
     )
 
 
@@ -269,7 +254,6 @@ def _local(settings: Settings) -> Fleet:
         gpus=settings.local_gpus or real_gpus(),
         defaults=_defaults(settings, logical_gpus=bool(settings.local_gpus)),
         ca_file=settings.s3_ca_file,
-        playground_command=settings.playground_command,
     )
 
 

@@ -14,14 +14,12 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from starforge.adapters.settings import Settings
 from starforge.adapters.wiring import Parts
 from starforge.api.auth import Authority, expiry
 from starforge.api.budget import Budget
 from starforge.api.context import Context, Services
 from starforge.api.feed.hub import Hub
 from starforge.api.objects import object_routes
-from starforge.api.playgrounds.openai import OpenAiApi, OpenAiLimits
 from starforge.api.probes import probe_routes
 from starforge.api.schema import make_schema
 from starforge.api.stable import is_stable
@@ -38,7 +36,7 @@ from starforge.domain.rights import Caller
 
 CANCEL_AGAIN_S = 0.5
 _log = logging.getLogger(__name__)
-SHARED = frozenset({"job", "jobs", "jobLogs", "events", "health", "playground", "playgrounds", "playgroundLogs"})
+SHARED = frozenset({"job", "jobs", "jobLogs", "events", "health"})
 """Subscriptions whose resolvers tell the opening and what comes live apart."""
 
 
@@ -87,7 +85,6 @@ def make_gateway(parts: Parts, *, dev: bool = False, limits: TransportLimits | N
         hub,
         retention_s=settings.feed_retention_s,
         web_url=settings.web_url,
-        address=settings.address,
         limits=limits,
         budget=budget,
         ping=parts.ping,
@@ -118,13 +115,11 @@ def make_gateway(parts: Parts, *, dev: bool = False, limits: TransportLimits | N
         shared=SHARED,
         keeping=Keeping(lambda document, name: is_stable(schema._schema, document, name), hub.settled),
     )
-    openai = OpenAiApi(services, authority.authenticate, openai_limits(settings))
     routes = [*gateway.routes, *probe_routes(services, gateway.desk), Route("/", lambda _: RedirectResponse(PATH))]
-    routes.append(Route("/playgrounds/{rest:path}", openai))
     if parts.directory:
         routes += object_routes(parts.directory)
     app = Starlette(
-        routes=routes, lifespan=lambda _: _lifespan(hub, services, mutations, authority, gateway.desk, openai, dev=dev)
+        routes=routes, lifespan=lambda _: _lifespan(hub, services, mutations, authority, gateway.desk, dev=dev)
     )
     asgi = first_at(PATH, gateway.http, app)
     return Gateway(guard(asgi, hosts=LOOPBACK_HOSTS, origins=[]) if dev else asgi, services, gateway.desk)
@@ -153,49 +148,24 @@ def make_authority(parts: Parts, services: Services, *, dev: bool) -> Authority:
     )
 
 
-def openai_limits(settings: Settings) -> OpenAiLimits:
-    return OpenAiLimits(
-        body_bytes=settings.playground_body_bytes,
-        first_byte_s=settings.playground_answer_s,
-        total_s=settings.playground_request_s,
-        requests=settings.playground_requests,
-    )
-
-
 @asynccontextmanager
 async def _lifespan(
-    hub: Hub,
-    services: Services,
-    mutations: RunningMutations,
-    authority: Authority,
-    desk: Desk[Caller],
-    openai: OpenAiApi,
-    *,
-    dev: bool,
+    hub: Hub, services: Services, mutations: RunningMutations, authority: Authority, desk: Desk[Caller], *, dev: bool
 ) -> AsyncIterator[dict[str, Any]]:
     await hub.start()
     await services.health.look()  # so that health can be told when the database is away later
     delivering = asyncio.create_task(hub.run(), name="hub")
     sweeping = asyncio.create_task(desk.connections.sweep(), name="connections")
     looking = asyncio.create_task(services.health.run(), name="health")
-    ending = asyncio.create_task(_end_answers(openai, desk), name="answers of playgrounds")
     try:
-        async with openai.running():
-            yield {} if dev else {FRONT: desk.front}
+        yield {} if dev else {FRONT: desk.front}
     finally:
-        await end(ending)
         await _drained(mutations, desk)
         await end(delivering)
         await end(sweeping)
         await end(looking)
         await authority.close()
         services.close()
-
-
-async def _end_answers(openai: OpenAiApi, desk: Desk[Caller]) -> None:
-    """They go on when the gateway is to end, until shortly before its grace is over."""
-    await desk.draining.wait()
-    openai.end_by(desk.grace_over)
 
 
 async def _drained(mutations: RunningMutations, desk: Desk[Caller]) -> None:

@@ -20,8 +20,7 @@ from starforge.api.transport.source import Source
 from starforge.domain.changes import CapsuleRecord
 from starforge.domain.errors import NotFound
 from starforge.domain.job import Attempt, Job
-from starforge.domain.names import Digest, JobId, PlaygroundId, RunKey, playground_of
-from starforge.domain.playground import Playground
+from starforge.domain.names import Digest, JobId, RunKey
 from starforge.domain.ports import Ports
 from starforge.domain.rights import Caller
 from starforge.domain.settled import confirmed_at
@@ -44,7 +43,6 @@ class Services:
         *,
         retention_s: int,
         web_url: str | None = None,
-        address: str = "",
         threads: int = 8,
         limits: TransportLimits | None = None,
         budget: Budget | None = None,
@@ -54,7 +52,6 @@ class Services:
         self.hub = hub
         self.retention_s = retention_s
         self.web_url = web_url
-        self.address = address.rstrip("/")
         self.limits = limits or TransportLimits()
         self.budget = budget or Budget(maximum=POINTS, restore_per_second=POINTS_PER_S, clock=time.monotonic)
         # Pools of their own, so that no pile of slow questions and no outage of one thing holds up the others.
@@ -119,8 +116,8 @@ class Context:
         is_live = self.source is not None and self.source.live
         self.loaders = self.services.loaders(afresh=afresh) if is_live else self.services.new_loaders()
 
-    def observed_at(self, attempt: Attempt | Playground, fleet: str | None) -> datetime | None:
-        """When it was last known that an attempt or playground on a fleet is as it is stored."""
+    def observed_at(self, attempt: Attempt, fleet: str | None) -> datetime | None:
+        """When it was last known that an attempt on a fleet is as it is stored."""
         return confirmed_at(attempt, self.services.health.heard_at(fleet))
 
     @property
@@ -141,29 +138,12 @@ class Context:
         found = await self.loaders.jobs.load(job)
         return found if found is not None and self.caller.sees(found.spec.project) else None
 
-    async def playground(self, playground: PlaygroundId) -> Playground:
-        """The playground; NotFound if there is none that the caller may see."""
-        found = await self.seen_playground(playground)
-        if found is None:
-            raise NotFound(f"There is no playground {playground}.")
-        return found
-
-    async def seen_playground(self, playground: PlaygroundId) -> Playground | None:
-        """The playground; None if there is none that the caller may see."""
-        found = await self.loaders.playgrounds.load(playground)
-        return found if found is not None and self.caller.sees(found.spec.machine.project) else None
-
-    async def sees_run(self, run: RunKey) -> bool:
-        """Whether there is a job or playground of a run that the caller may see."""
-        playground = playground_of(run)
-        return (await self.seen_playground(playground) if playground else await self.seen_job(run.job)) is not None
-
     async def seen_entry(self, entry: str) -> Entry | None:
         """The entry of a timeline; None if there is none that the caller may see."""
         found = await self.loaders.entries.load(entry)
         if found is None or found.run is None:
             return found if self.caller.sees(None) else None
-        return found if await self.sees_run(found.run) else None
+        return found if await self.seen_job(found.run.job) else None
 
     async def seen_capsule(self, capsule: Digest) -> CapsuleRecord | None:
         """The Capsule; None if there is none that a job uses which the caller may see."""

@@ -12,7 +12,6 @@ from starforge.domain.health import HealthCheckKind, HealthStatus
 from starforge.domain.job import ActorKind, JobOutcome, JobState
 from starforge.domain.logs import LineMark, LogKind, LogState
 from starforge.domain.observation import ContainerRole, ContainerState, PodPhase, PodRole, PodRuntime
-from starforge.domain.playground import PlaygroundState
 from starforge.domain.ports import FleetKind
 from starforge.domain.progress import NonFinite
 from starforge.domain.queries import JobCountKey, JobOrderField, LabelOperator
@@ -170,17 +169,6 @@ described(
     },
 )
 described(
-    PlaygroundState,
-    "Where a playground is.",
-    {
-        "STARTING": "Its Pod is awaited or the model is being loaded.",
-        "READY": "It answers requests.",
-        "EXPIRING": "It still answers, but ends soon unless extended or used.",
-        "STOPPED": "End state: it ended as asked or by its clocks.",
-        "FAILED": "End state: it could not be started or broke, `reason` says why.",
-    },
-)
-described(
     ReasonCode,
     "Why a workload waits or ended; more may be added.",
     {
@@ -213,9 +201,6 @@ described(
         "LAUNCH_FAILED": "The RayJob could not be created for another cause.",
         "TEARDOWN_BLOCKED": "Cluster objects refuse to go, for example for a finalizer nobody serves, or are kept for a log that "
         "can't be read yet.",
-        "SERVER_FAILED": "The playground's server did not become ready or stopped by itself.",
-        "EXPIRED": "The playground reached its time to live.",
-        "IDLE": "The playground was not used for its idle time.",
         "INTERNAL": "A defect of StarForge itself; the message has the id to quote.",
     },
 )
@@ -261,8 +246,6 @@ described(
         "QUEUE": "From submit to having a place.",
         "PRE_RUNNING": "From having a RayJob to the user's command running.",
         "ACTIVE": "How long the user's command may run.",
-        "TIME_TO_LIVE": "How long a playground lives in all.",
-        "IDLE": "How long a playground lives unused.",
     },
 )
 described(
@@ -293,7 +276,6 @@ described(
         "HEAD": "Ray head, machine zero of the primary pool.",
         "WORKER": "Ray worker.",
         "SUBMITTER": "Submitter of the run.",
-        "PLAYGROUND": "Server of a playground.",
     },
 )
 described(
@@ -407,8 +389,6 @@ described(
         "CANCEL": "Signal and stop.",
         "ARCHIVE": "Store and verify logs.",
         "TEARDOWN": "Remove the cluster objects and see them gone.",
-        "START_PLAYGROUND": "Start a playground.",
-        "STOP_PLAYGROUND": "Stop a playground.",
     },
 )
 described(
@@ -484,9 +464,6 @@ described(
         "CREATE": "Make it.",
         "CANCEL": "Cancel a job.",
         "RETRY": "Start another attempt of a job.",
-        "CHAT": "Send requests to a playground's endpoint.",
-        "EXTEND": "Move a playground's expiry.",
-        "STOP": "Stop a playground.",
         "READ_LOGS": "Read and follow its logs.",
         "DOWNLOAD": "Download its logs and its Capsule.",
     },

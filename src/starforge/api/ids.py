@@ -28,7 +28,7 @@ def fleet(name: str) -> str:
 
 
 def kind(text: str) -> str:
-    """What an id is of: job, play (a playground), event, attempt, pod, log, capsule or fleet; anything else is of nothing."""
+    """What an id is of: job, event, attempt, pod, log, capsule or fleet; anything else is of nothing."""
     return text.partition(".")[0] if "." in text else text.partition("-")[0]
 
 

@@ -248,16 +248,16 @@ class JobFilter:
 
     def which(self) -> queries.JobFilter:
         """The filter as the domain has it; a GraphQL error if it is too long."""
-        at_most(self.ids, 100, "ids")
-        at_most(self.idempotency_keys, 100, "idempotencyKeys")
-        at_most(self.labels, 10, "labels")
+        _at_most(self.ids, 100, "ids")
+        _at_most(self.idempotency_keys, 100, "idempotencyKeys")
+        _at_most(self.labels, 10, "labels")
         return mirror(
             queries.JobFilter,
             self,
             ids=None if self.ids is None else tuple(JobId(str(one)) for one in self.ids),
             code=Digest(self.code_digest) if self.code_digest else None,
             labels=tuple(label.selector() for label in self.labels or ()),
-            **{name: tuple_of(getattr(self, name)) for name in _LISTS},
+            **{name: _tuple(getattr(self, name)) for name in _LISTS},
         )
 
 
@@ -294,7 +294,7 @@ class EventFilter:
 
     def which(self, job: str | None = None) -> queries.EventFilter:
         """The filter as the domain has it, of one job if that is given."""
-        at_most(self.workloads, 100, "workloads")
+        _at_most(self.workloads, 100, "workloads")
         jobs = None if self.workloads is None else tuple(JobId(str(one)) for one in self.workloads)
         if job is not None:
             jobs = (JobId(job),) if jobs is None or job in jobs else ()
@@ -302,10 +302,10 @@ class EventFilter:
             queries.EventFilter,
             self,
             jobs=jobs,
-            types=tuple_of(self.types),
-            projects=tuple_of(self.projects),
-            fleets=tuple_of(self.fleets),
-            kubernetes_reasons=tuple_of(self.kubernetes_reasons),
+            types=_tuple(self.types),
+            projects=_tuple(self.projects),
+            fleets=_tuple(self.fleets),
+            kubernetes_reasons=_tuple(self.kubernetes_reasons),
         )
 
 
@@ -313,12 +313,10 @@ _LISTS = ("states", "outcomes", "reasons", "projects", "fleets", "series", "crea
 Item = TypeVar("Item")
 
 
-def tuple_of(items: Iterable[Item] | None) -> tuple[Item, ...] | None:
-    """A list as the domain has it."""
+def _tuple(items: Iterable[Item] | None) -> tuple[Item, ...] | None:
     return None if items is None else tuple(items)
 
 
-def at_most(items: list[Item] | None, most: int, name: str) -> None:
-    """A GraphQL error if a list is too long."""
+def _at_most(items: list[Item] | None, most: int, name: str) -> None:
     if items is not None and len(items) > most:
         raise bad_input(f"`{name}` has {len(items)} entries; {most} are the most.")

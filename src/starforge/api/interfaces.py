@@ -1,4 +1,4 @@
-"""Interfaces that jobs and playgrounds share."""
+"""Interfaces that jobs, and later playgrounds, share."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated

@@ -11,9 +11,8 @@ from starforge.api.transport.pacing import PacedLoader, Together
 from starforge.domain.changes import CapsuleRecord
 from starforge.domain.job import Attempt, Job
 from starforge.domain.logs import LogLine, LogSource
-from starforge.domain.names import Digest, JobId, PlaygroundId, RunKey
+from starforge.domain.names import Digest, JobId, RunKey
 from starforge.domain.observation import PodView
-from starforge.domain.playground import Playground
 from starforge.domain.ports import Store
 from starforge.domain.progress import Curve
 from starforge.domain.queries import CurveRange, EventsAsked, LogRange, Page
@@ -45,10 +44,6 @@ class Loaders:
     @cached_property
     def jobs(self) -> DataLoader[JobId, Job | None]:
         return self._many(self._store.jobs_by_id, _nothing)
-
-    @cached_property
-    def playgrounds(self) -> DataLoader[PlaygroundId, Playground | None]:
-        return self._many(self._store.playgrounds_by_id, _nothing)
 
     @cached_property
     def attempts(self) -> DataLoader[JobId, Sequence[Attempt]]:

@@ -18,9 +18,6 @@ from starforge.api.jobs.subscriptions import JobSubscriptions
 from starforge.api.logs.subscriptions import LogSubscriptions
 from starforge.api.payloads import CodeError, ConflictError, InputError
 from starforge.api.plain_inputs import read_inputs_plainly
-from starforge.api.playgrounds.mutations import PlaygroundMutations
-from starforge.api.playgrounds.queries import PlaygroundQueries
-from starforge.api.playgrounds.subscriptions import PlaygroundSubscriptions
 from starforge.api.scalars import SCALARS
 from starforge.api.transport.compiled import CompiledExecutor
 from starforge.api.transport.schema import GatewaySchema
@@ -28,7 +25,7 @@ from starforge.api.viewer import ViewerQueries
 
 
 @strawberry.type(description="Everything that can be read.")
-class Query(ViewerQueries, JobQueries, CountQueries, PlaygroundQueries, FleetQueries, HealthQueries): ...
+class Query(ViewerQueries, JobQueries, CountQueries, FleetQueries, HealthQueries): ...
 
 
 @strawberry.type(
@@ -37,7 +34,7 @@ class Query(ViewerQueries, JobQueries, CountQueries, PlaygroundQueries, FleetQue
         "retries says."
     )
 )
-class Mutation(CapsuleMutations, JobMutations, BatchMutations, PlaygroundMutations): ...
+class Mutation(CapsuleMutations, JobMutations, BatchMutations): ...
 
 
 @strawberry.type(
@@ -45,14 +42,11 @@ class Mutation(CapsuleMutations, JobMutations, BatchMutations, PlaygroundMutatio
         "Everything that can be followed live; each starts with a snapshot, or after a cursor, and then sends every change."
     )
 )
-class Subscription(
-    JobSubscriptions, EventSubscriptions, LogSubscriptions, PlaygroundSubscriptions, HealthSubscriptions
-): ...
+class Subscription(JobSubscriptions, EventSubscriptions, LogSubscriptions, HealthSubscriptions): ...
 
 
 EVENTS = [
     events.JobStateEvent,
-    events.PlaygroundStateEvent,
     events.ReasonEvent,
     events.ActionEvent,
     events.ClockEvent,

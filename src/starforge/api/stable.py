@@ -16,9 +16,6 @@ A write of a job without aspects is quiet: it gets no row of the feed. Quiet wri
 - `revision`, with any of these: stable, as two revisions that no row of the feed lies between differ in nothing that is
   stable. An answer that was kept may show the lower of the two after a fresh one showed the higher.
 
-A write of a playground is quiet if only `observed_at` or what its Pod is called differs: `Playground.observedAt` is not
-stable. A log of it that begins or ends, or a Pod that changes, is told as a change of the playground.
-
 Points of metrics are stored with no row of the feed but that of the progress they come with, which need not differ:
 `metrics` and `metricNames` are not stable. Pods are: a write of Pods comes with the aspect PODS or TEARDOWN. Entries of
 the timeline are: each is written with a row of the feed, and lives as long as its job.
@@ -92,15 +89,6 @@ _STABLE: Mapping[str, str] = {
     "ObjectRef": "kind name namespace uid",
     "Observation": "freshness staleSince problem",
     "PageInfo": "hasNextPage hasPreviousPage startCursor endCursor",
-    "Playground": (
-        "id name project fleet labels gpus state ended reason revision model servedModelName image series args env fromJob "
-        "endpoint clocks expiresAt lastUsedAt usage pods createdAt createdBy updatedAt readyAt endedAt releasedAt observation "
-        "events allowedActions webUrl"
-    ),
-    "PlaygroundConnection": "edges nodes pageInfo",
-    "PlaygroundEdge": "cursor node",
-    "PlaygroundStateEvent": f"{_EVENT} playgroundState playgroundStateBefore reason",
-    "PlaygroundUsage": "requests activeRequests promptTokens completionTokens firstTokenSeconds",
     "Pod": (
         "id name uid namespace runtime role pool machine attempt phase ready terminating waitingReason reason message "
         "nodeName gpus restarts conditions containers createdAt scheduledAt startedAt finishedAt deletionRequestedAt "
@@ -112,7 +100,7 @@ _STABLE: Mapping[str, str] = {
     "Pool": "name primary series machines gpusPerMachine spec reason podCounts pods",
     "PoolSpec": "name series machines gpusPerMachine cpus memory memoryBytes shmSize image",
     "Progress": "step total fraction stepsPerSecond estimatedEndAt reportedAt metrics",
-    "Query": "feed node nodes job jobs events jobCounts playground playgrounds",
+    "Query": "feed node nodes job jobs events jobCounts",
     "Reason": "code message advice whose retryable since evidence",
     "ReasonEvent": f"{_EVENT} reason",
     "RemainingObject": "object deletionRequestedAt finalizers",
@@ -131,7 +119,6 @@ _UNSTABLE: Mapping[str, str] = {
     "LogEvent": "source",
     "LogSource": "key kind attempt container state lines bytes firstLineAt lastLineAt closedAt sha256 gaps pod download",
     "Observation": "observedAt",
-    "Playground": "observedAt logSources logs",
     "Pod": "logSources",
     "Query": "viewer fleets health",
 }
@@ -145,8 +132,7 @@ _QUIET = "MetricSeries RayJob"
 _HEALTH = "AccessCheck Command CommandQueue FleetHealth Health HealthChange HealthCheck"
 _DOINGS = (
     "Mutation Subscription CancelJobPayload CancelJobsPayload CancelOutcome PrepareCodePayload RetryJobPayload "
-    "SubmitJobPayload SubmitJobsPayload SubmitOutcome CodeError ConflictError InputError EventChange JobChange LogChunk "
-    "CreatePlaygroundPayload ExtendPlaygroundPayload StopPlaygroundPayload PlaygroundChange"
+    "SubmitJobPayload SubmitJobsPayload SubmitOutcome CodeError ConflictError InputError EventChange JobChange LogChunk"
 )
 UNSTABLE_TYPES = frozenset(" ".join((_LOGS, _OBJECTS, _SETTINGS_AND_CALLERS, _QUIET, _HEALTH, _DOINGS)).split())
 """Types of which no field is stable."""

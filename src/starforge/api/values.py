@@ -13,7 +13,6 @@ from starforge.api.mirror import Made, Mirror, mirror
 from starforge.domain import deadlines, job, ports, reason, spec
 from starforge.domain.deadlines import ClockKind, ClockState
 from starforge.domain.job import ActorKind, JobState
-from starforge.domain.playground import Playground
 from starforge.domain.reason import EvidenceSource, ReasonCode, ReasonOwner
 
 
@@ -145,7 +144,7 @@ class Observation(Mirror):
     }
 
     @classmethod
-    def of(cls, row: job.Attempt | Playground, fleet: str | None = None) -> Self:
+    def of(cls, row: job.Attempt, fleet: str | None = None) -> Self:
         return mirror(cls, row, fleet=fleet)
 
 
@@ -203,13 +202,13 @@ class PageInfo:
     end_cursor: str | None = strawberry.field(description="Cursor of the last row, or null if the page is empty.")
 
 
-def _outage(row: job.Attempt | Playground) -> reason.Reason | None:
+def _outage(row: job.Attempt) -> reason.Reason | None:
     if row.stale_since and row.stale_problem:
         return reason.reason(row.stale_code, row.stale_problem, row.stale_since)
     return None
 
 
-def freshness(row: job.Attempt | Playground) -> Freshness:
+def freshness(row: job.Attempt) -> Freshness:
     if row.released_at and row.ended_at:
         return Freshness.FINAL
     if row.launched_at is None:

@@ -18,7 +18,6 @@ from starforge.domain.capsule import CODE_LIMITS, INLINE_LIMITS
 from starforge.domain.idempotency import PROMISED
 from starforge.domain.job import ActorKind
 from starforge.domain.rights import PROJECTS_MAX, Caller, Permission, Role
-from starforge.domain.spec import PlaygroundDefaults
 
 
 @strawberry.type(description="Limits in force for the caller.")
@@ -38,11 +37,10 @@ class Limits:
     idempotency_seconds: int = strawberry.field(
         description="Seconds for which an idempotency key is remembered at least."
     )
-    playground_seconds: int = strawberry.field(description="Longest time to live of a playground, in seconds from now.")
 
     @classmethod
-    def of(cls, transport: TransportLimits, playgrounds: PlaygroundDefaults) -> Self:
-        """Those of the domain, of the transport of this gateway, and of the fleet."""
+    def of(cls, transport: TransportLimits) -> Self:
+        """Those of the domain, and of the transport of this gateway."""
         return cls(
             page_size=ROWS_MAX,
             log_page_size=LINES_MAX,
@@ -57,7 +55,6 @@ class Limits:
             connections=transport.connections_per_caller,
             snapshot_jobs=SNAPSHOT_MAX,
             idempotency_seconds=int(PROMISED.total_seconds()),
-            playground_seconds=playgrounds.max_s,
         )
 
 
@@ -90,8 +87,7 @@ class Viewer:
 
     @strawberry.field(description="The limits in force, so that tools need no constants.")
     def limits(self, info: Info) -> Limits:
-        context = of_info(info)
-        return Limits.of(context.services.limits, context.ports.fleet.defaults().playgrounds)
+        return Limits.of(of_info(info).services.limits)
 
     @strawberry.field(description="Points it may still spend.")
     def rate_limit(self, info: Info) -> RateLimit:

@@ -164,49 +164,4 @@ query Health {{
 }}
 """
 
-_PLAYGROUND = f"""
-id name project fleet state ended model servedModelName series gpus endpoint createdAt readyAt expiresAt lastUsedAt
-{_REASON} usage {{ requests activeRequests completionTokens }} createdBy {{ name }}
-"""
-
-CREATE_PLAYGROUND = f"""
-mutation CreatePlayground($input: CreatePlaygroundInput!) {{
-  createPlayground(input: $input) {{ status playground {{ {_PLAYGROUND} }} {_USER_ERRORS} }}
-}}
-"""
-
-PLAYGROUNDS = f"""
-query Playgrounds($filter: PlaygroundFilter, $first: Int!, $after: String) {{
-  feed {{ at }}
-  playgrounds(filter: $filter, first: $first, after: $after) {{
-    nodes {{ {_PLAYGROUND} }} pageInfo {{ hasNextPage endCursor }}
-  }}
-}}
-"""
-
-PLAYGROUND = f"""
-query Playground($id: ID!) {{
-  feed {{ at }}
-  playground(id: $id) {{ {_PLAYGROUND} }}
-}}
-"""
-
-FOLLOW_PLAYGROUND = f"""
-subscription FollowPlayground($id: ID!, $after: String) {{
-  playground(id: $id, after: $after) {{ cursor kind at playground {{ {_PLAYGROUND} }} }}
-}}
-"""
-
-EXTEND_PLAYGROUND = f"""
-mutation ExtendPlayground($id: ID!, $seconds: Int!) {{
-  extendPlayground(id: $id, seconds: $seconds) {{ playground {{ {_PLAYGROUND} }} {_USER_ERRORS} }}
-}}
-"""
-
-STOP_PLAYGROUND = f"""
-mutation StopPlayground($id: ID!) {{
-  stopPlayground(id: $id) {{ playground {{ {_PLAYGROUND} }} {_USER_ERRORS} }}
-}}
-"""
-
 ALL = {name: text for name, text in globals().items() if name.isupper() and isinstance(text, str) and name[0] != "_"}

@@ -1,16 +1,13 @@
 """Ends what runs on this machine before `starforge dev` goes, so that no process and no Ray session is left."""
 
 import time
-from collections.abc import Iterator, Sequence
 
 from starforge.adapters.settings import Settings
 from starforge.adapters.wiring import build
 from starforge.domain.actions.cancel import Wish, cancel
-from starforge.domain.actions.stop_playground import stop_playground
 from starforge.domain.job import PLATFORM, Job, JobState
-from starforge.domain.playground import Playground
 from starforge.domain.ports import Ports
-from starforge.domain.queries import JobFilter, JobOrder, PlaygroundFilter, Window
+from starforge.domain.queries import JobFilter, JobOrder, Window
 
 GRACE_S = 5
 PATIENCE_S = 60.0
@@ -19,7 +16,7 @@ NOTE = "starforge dev was stopped"
 
 
 def end_runs(settings: Settings) -> None:
-    """End every job and playground that holds something of this machine, and wait until all of it is released."""
+    """Cancel every job that holds something of this machine and wait until all of it is released."""
     parts = build(settings)
     try:
         _end(parts.ports)
@@ -32,11 +29,8 @@ def _end(ports: Ports) -> None:
     while left := _holding(ports):
         if time.monotonic() > until:
             return _remove(ports, left)
-        for one in left:  # again for one that was launched meanwhile
-            if isinstance(one, Job):
-                cancel(ports, one.id, Wish(PLATFORM, NOTE, GRACE_S))
-            else:
-                stop_playground(ports, one.id, PLATFORM)
+        for job in left:
+            cancel(ports, job.id, Wish(PLATFORM, NOTE, GRACE_S))  # again for one that was launched meanwhile
         time.sleep(0.2)
 
 
@@ -49,33 +43,17 @@ def remove_runs(settings: Settings) -> None:
         parts.close()
 
 
-def _remove(ports: Ports, held: Sequence[Job | Playground]) -> None:
-    runs = {one.id: one.run if isinstance(one, Job) else one.key for one in held}
-    for run in runs.values():
-        ports.fleet.delete(run)
+def _remove(ports: Ports, jobs: list[Job]) -> None:
+    for job in jobs:
+        ports.fleet.delete(job.run)
     until = time.monotonic() + PATIENCE_S
-    while left := [id_ for id_, run in runs.items() if ports.fleet.remaining(run)]:
+    while left := [job.id for job in jobs if ports.fleet.remaining(job.run)]:
         if time.monotonic() > until:
             raise RuntimeError(f"Not ended within {PATIENCE_S:.0f} s: {', '.join(left)}.")
         time.sleep(0.2)
 
 
-def _holding(ports: Ports) -> list[Job | Playground]:
-    return [*_jobs(ports), *_playgrounds(ports)]
-
-
-def _playgrounds(ports: Ports) -> Iterator[Playground]:
-    """Those whose server may still be there."""
-    after = None
-    while True:
-        page = ports.store.playground_page(PlaygroundFilter(fleets=(ports.fleet.name,)), Window(100, after=after))
-        yield from (one for _, one in page.rows if one.launched_at and not one.released_at)
-        if not page.has_next:
-            return
-        after = page.rows[-1][0]
-
-
-def _jobs(ports: Ports) -> list[Job]:
+def _holding(ports: Ports) -> list[Job]:
     found, after = list[Job](), None
     which = JobFilter(states=HELD, fleets=(ports.fleet.name,))
     while True:

@@ -16,10 +16,6 @@ STATE_STYLES = {
     "SUCCEEDED": "bold green",
     "FAILED": "bold red",
     "CANCELED": "bold yellow",
-    "STARTING": "yellow",
-    "READY": "bold green",
-    "EXPIRING": "bold yellow",
-    "STOPPED": "dim",
 }
 _NON_FINITE = {"NAN": "NaN", "POSITIVE_INFINITY": "∞", "NEGATIVE_INFINITY": "-∞"}
 WHOSE = {

@@ -1,8 +1,7 @@
 """What one transaction writes: decided first, as plain data, and applied all or nothing by the store.
 
-Every list is written in order. Each job, playground and entry gets a row of the feed, and so does each log
-that grew, each report of health that is told, and what was seen of nodes, at a position that is contiguous and in
-commit order.
+Every list is written in order. Each job and entry gets a row of the feed, and so does each log that grew, each
+report of health that is told, and what was seen of nodes, at a position that is contiguous and in commit order.
 """
 
 from collections.abc import Iterable
@@ -17,7 +16,6 @@ from starforge.domain.job import Job
 from starforge.domain.logs import LogLine, LogSource
 from starforge.domain.names import CommandId, Digest, JobId, RunKey
 from starforge.domain.observation import PodView
-from starforge.domain.playground import Playground
 from starforge.domain.progress import MetricPoint
 from starforge.domain.timeline import CommandKind, Entry
 
@@ -82,17 +80,6 @@ class JobWrite:
 
     job: Job
     aspects: frozenset[Aspect]
-
-
-@dataclass(frozen=True)
-class PlaygroundWrite:
-    """`playground` replaces the row if that still has its revision (else StaleRevision), which gets the next one.
-
-    The feed tells of it if it is `told`.
-    """
-
-    playground: Playground
-    told: bool = True
 
 
 @dataclass(frozen=True)
@@ -184,7 +171,6 @@ class Changes:
     """
 
     jobs: list[JobWrite] = field(default_factory=list)
-    playgrounds: list[PlaygroundWrite] = field(default_factory=list)
     commands: list[NewCommand] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     pods: list[tuple[RunKey, PodView]] = field(default_factory=list)
@@ -205,9 +191,6 @@ class Changes:
 
     def job(self, job: Job, *aspects: Aspect) -> None:
         self.jobs.append(JobWrite(job, frozenset(aspects)))
-
-    def playground(self, playground: Playground, *, told: bool = True) -> None:
-        self.playgrounds.append(PlaygroundWrite(playground, told))
 
     def extend(self, entries: Iterable[Entry]) -> None:
         self.entries.extend(entries)

@@ -1,4 +1,4 @@
-"""The clocks of an attempt or a playground, stored as due times: one payload serves all, any worker can check them."""
+"""The three clocks of an attempt, stored as due times: one payload serves everybody, any worker can check them."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -13,8 +13,6 @@ class ClockKind(StrEnum):
     QUEUE = "QUEUE"
     PRE_RUNNING = "PRE_RUNNING"
     ACTIVE = "ACTIVE"
-    TIME_TO_LIVE = "TIME_TO_LIVE"
-    IDLE = "IDLE"
 
 
 class ClockState(StrEnum):

@@ -12,7 +12,6 @@ Digest = NewType("Digest", str)
 
 RUN_NAME_MAX = 47  # KubeRay refuses longer RayJob names
 _HASH_LENGTH = 10
-_PLAYGROUND = "play-"
 _PROJECT = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 LABEL_MANAGED = "starforge.io/managed"
@@ -21,13 +20,12 @@ LABEL_ATTEMPT = "starforge.io/attempt"
 LABEL_INSTALLATION = "starforge.io/installation"
 LABEL_POOL = "starforge.io/pool"
 LABEL_PROJECT = "starforge.io/project"
-LABEL_PLAYGROUND = "starforge.io/playground"
 ANNOTATION_NAME = "starforge.io/name"
 
 
 @dataclass(frozen=True, order=True)
 class RunKey:
-    """One attempt of one job, as it is known to a fleet; a playground is the one attempt of what has its id."""
+    """One attempt of one job, as it is known to a fleet."""
 
     job: JobId
     attempt: int
@@ -44,21 +42,6 @@ def is_project(text: str) -> bool:
 def job_id(random: str) -> JobId:
     """A job's id from at least 20 random lower-case letters and digits; also a valid label value."""
     return JobId(f"job-{random[:20]}")
-
-
-def playground_id(random: str) -> PlaygroundId:
-    """A playground's id from at least 20 random lower-case letters and digits; also a valid label value."""
-    return PlaygroundId(f"{_PLAYGROUND}{random[:20]}")
-
-
-def playground_run(playground: PlaygroundId) -> RunKey:
-    """What a playground is known by wherever runs are: to fleets, and in Pods, logs, events and commands."""
-    return RunKey(JobId(playground), 1)
-
-
-def playground_of(run: RunKey) -> PlaygroundId | None:
-    """The playground that a run is of; None if it is of a job."""
-    return PlaygroundId(run.job) if run.job.startswith(_PLAYGROUND) else None
 
 
 def installation_id(random: str) -> str:

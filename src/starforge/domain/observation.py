@@ -36,7 +36,6 @@ class PodRole(StrEnum):
     HEAD = "HEAD"
     WORKER = "WORKER"
     SUBMITTER = "SUBMITTER"
-    PLAYGROUND = "PLAYGROUND"
 
 
 class PodRuntime(StrEnum):

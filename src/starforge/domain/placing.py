@@ -64,15 +64,14 @@ def _no_node(spec: JobSpec, waiting: Sequence[Stuck], at: datetime) -> Reason:
 
 
 def _group(spec: JobSpec, name: str | None, pods: Sequence[PodView]) -> str:
-    pool = next((pool for pool in spec.pools if name in (pool.name, None)), None)
+    pool = next((pool for pool in spec.pools if pool.name == name), None)
     gpus = pods[0].gpus or (pool.gpus_per_machine if pool else 0)
-    return machines_of(name, pool.series if pool else "", len(pods), gpus)
+    return machines_of(name or "?", pool.series if pool else "", len(pods), gpus)
 
 
-def machines_of(pool: str | None, series: str, machines: int, gpus: int) -> str:
+def machines_of(pool: str, series: str, machines: int, gpus: int) -> str:
     """Some machines of a pool in words, for example `2 machines of pool rollout with 4 b200 GPUs each`."""
-    of_pool = f" of pool {pool}" if pool else ""
-    what = f"{machines} machine{'' if machines == 1 else 's'}{of_pool} with "
+    what = f"{machines} machine{'' if machines == 1 else 's'} of pool {pool} with "
     if not gpus:
         return f"{what}a {series} node".replace("  ", " ")
     size = f"{gpus} {series} GPU{'' if gpus == 1 else 's'}".replace("  ", " ")

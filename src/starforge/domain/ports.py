@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -15,10 +15,8 @@ from starforge.domain.changes import CapsuleRecord, Changes, CodeRecord, Command
 from starforge.domain.health import Access, FleetProbe, HealthReading, ObserverHeard, ParkedCommand
 from starforge.domain.job import Attempt, Job, RunIdentity
 from starforge.domain.logs import LogLine, LogSource
-from starforge.domain.names import CommandId, Digest, JobId, PlaygroundId, RunKey
+from starforge.domain.names import CommandId, Digest, JobId, RunKey
 from starforge.domain.observation import PodView, RunSeen, Seen
-from starforge.domain.playground import Playground, PlaygroundSpec
-from starforge.domain.playground_door import Door
 from starforge.domain.progress import Curve, MetricPoint
 from starforge.domain.queries import (
     CurveRange,
@@ -32,7 +30,6 @@ from starforge.domain.queries import (
     LogPart,
     LogRange,
     Page,
-    PlaygroundFilter,
     StoredLines,
     UnmovedLog,
     Window,
@@ -123,16 +120,6 @@ class Store(TokenStore, Protocol):
 
     def attempts(self, jobs: Sequence[JobId]) -> Mapping[JobId, Sequence[Attempt]]:
         """All attempts of each job, oldest first, the current one included."""
-        ...
-
-    def playgrounds_by_id(self, playgrounds: Sequence[PlaygroundId]) -> Mapping[PlaygroundId, Playground]: ...
-
-    def playground_page(self, which: PlaygroundFilter, window: Window) -> Page[Playground]:
-        """Playgrounds that match, newest first."""
-        ...
-
-    def overdue_playgrounds(self, *, at: datetime, limit: int) -> Sequence[PlaygroundId]:
-        """Playgrounds whose end is to be announced or has come, or whose start has taken too long."""
         ...
 
     def overdue(self, *, at: datetime, limit: int) -> Sequence[JobId]:
@@ -314,16 +301,6 @@ class LaunchOrder:
     installation: str | None = None
 
 
-@dataclass(frozen=True)
-class PlaygroundOrder:
-    """Everything a fleet needs to start a playground; `name` is that of its Pod, `installation` as in LaunchOrder."""
-
-    run: RunKey
-    name: str
-    spec: PlaygroundSpec
-    installation: str | None = None
-
-
 class StopAnswer(StrEnum):
     """What became of the wish that a command ends."""
 
@@ -353,17 +330,6 @@ class Fleet(Protocol):
 
     def launch(self, order: LaunchOrder) -> RunIdentity:
         """Create the run, or find and adopt the one of the same `run`; safe to repeat."""
-        ...
-
-    def launch_playground(self, order: PlaygroundOrder) -> RunIdentity:
-        """Create the playground, or find and adopt the one of the same `run`; safe to repeat.
-
-        It is told, looked at and removed as any run; it answers as soon as its only Pod is ready.
-        """
-        ...
-
-    def door(self) -> AbstractAsyncContextManager[Door]:
-        """The way to the servers of its playgrounds, for as long as the block lasts."""
         ...
 
     def stop(self, run: RunKey, *, grace_s: int) -> StopAnswer:
@@ -516,6 +482,6 @@ class Ports:
 
 
 __all__ = [
-    "Audience", "Command", "Fleet", "FleetKind", "Identities", "LaunchOrder", "Nudge", "ObjectStore", "Packer",
-    "PlaygroundOrder", "Ports", "Publish", "Resume", "Signed", "StopAnswer", "Store", "TokenStore",
+    "Audience", "Command", "Fleet", "FleetKind", "Identities", "LaunchOrder", "Nudge", "ObjectStore", "Packer", "Ports",
+    "Publish", "Resume", "Signed", "StopAnswer", "Store", "TokenStore",
 ]  # fmt: skip

@@ -9,8 +9,7 @@ from typing import Generic, TypeVar
 from starforge.domain.changes import Aspect
 from starforge.domain.job import Job, JobOutcome, JobState
 from starforge.domain.logs import LogLine, LogSource
-from starforge.domain.names import Digest, JobId, PlaygroundId, RunKey
-from starforge.domain.playground import PlaygroundState
+from starforge.domain.names import Digest, JobId, RunKey
 from starforge.domain.reason import ReasonCode
 from starforge.domain.timeline import EventType, Severity
 
@@ -52,19 +51,6 @@ class JobFilter:
     ended_before: datetime | None = None
     idempotency_keys: tuple[str, ...] | None = None
     code: Digest | None = None
-
-
-@dataclass(frozen=True)
-class PlaygroundFilter:
-    """Which playgrounds: as a JobFilter."""
-
-    ids: tuple[PlaygroundId, ...] | None = None
-    states: tuple[PlaygroundState, ...] | None = None
-    active: bool | None = None
-    projects: tuple[str, ...] | None = None
-    fleets: tuple[str, ...] | None = None
-    created_by: tuple[str, ...] | None = None
-    from_job: JobId | None = None
 
 
 class JobOrderField(StrEnum):
@@ -148,14 +134,12 @@ class FeedKind(StrEnum):
     LOG = "LOG"
     HEALTH = "HEALTH"
     CAPACITY = "CAPACITY"
-    PLAYGROUND = "PLAYGROUND"
 
 
 @dataclass(frozen=True)
 class FeedRow:
-    """One change. `subject` is a job's, a playground's or an entry's id, a log's `<run> <source key>`, what a report of
-    health is about, or the fleet whose nodes changed; `revision` is that of the job or playground. `job` is the
-    playground where it is about one.
+    """One change. `subject` is a job's id, an entry's id, a log's `<run> <source key>`, what a report of health is
+    about, or the fleet whose nodes changed; `revision` is the job's.
 
     `now` gives the job at that revision, to those who are told of the row as it is written: the table does not hold it.
     ValueError if another version of StarForge told it in a form that this one can't read.

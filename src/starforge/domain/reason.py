@@ -36,9 +36,6 @@ class ReasonCode(StrEnum):
     OBJECT_STORE_UNAVAILABLE = "OBJECT_STORE_UNAVAILABLE"
     LAUNCH_FAILED = "LAUNCH_FAILED"
     TEARDOWN_BLOCKED = "TEARDOWN_BLOCKED"
-    SERVER_FAILED = "SERVER_FAILED"
-    EXPIRED = "EXPIRED"
-    IDLE = "IDLE"
     INTERNAL = "INTERNAL"
 
 
@@ -129,9 +126,6 @@ _OWNERS: dict[ReasonCode, tuple[ReasonOwner, bool]] = {
     ReasonCode.API_UNAVAILABLE: (ReasonOwner.CLUSTER, True),
     ReasonCode.OBJECT_STORE_UNAVAILABLE: (ReasonOwner.PLATFORM, True),
     ReasonCode.LAUNCH_FAILED: (ReasonOwner.PLATFORM, True),
-    ReasonCode.SERVER_FAILED: (ReasonOwner.USER, False),
-    ReasonCode.EXPIRED: (ReasonOwner.USER, True),
-    ReasonCode.IDLE: (ReasonOwner.USER, True),
 }
 
 

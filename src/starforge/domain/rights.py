@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from starforge.domain.errors import Forbidden, Problem, SpecRefused
 from starforge.domain.job import Actor
-from starforge.domain.queries import EventFilter, JobFilter, PlaygroundFilter
+from starforge.domain.queries import EventFilter, JobFilter
 from starforge.domain.spec import SpecDraft
 
 PROJECTS_MAX = 1000
@@ -80,18 +80,14 @@ class Caller:
 
     def placed(self, draft: SpecDraft) -> SpecDraft:
         """The draft with its project; SpecRefused if it is none of theirs, or if they have to name one."""
-        return replace(draft, project=self.placed_in(draft.project, "spec"))
-
-    def placed_in(self, wanted: str | None, *path: str) -> str:
-        """The project to use, theirs if none is `wanted`; SpecRefused, with `path` before its field, as `placed`."""
-        project, field = wanted or self.project, (*path, "project")
+        project = draft.project or self.project
         if project is None:
             message = "Name the project, as you have several; `viewer { projects }` lists them."
-            raise SpecRefused([Problem("REQUIRED", field, message)])
+            raise SpecRefused([Problem("REQUIRED", ("spec", "project"), message)])
         if not self.sees(project):
             message = f"There is no project {project!r} that you may use; `viewer {{ projects }}` lists yours."
-            raise SpecRefused([Problem("UNKNOWN_PROJECT", field, message)])
-        return project
+            raise SpecRefused([Problem("UNKNOWN_PROJECT", ("spec", "project"), message)])
+        return replace(draft, project=project)
 
     def jobs(self, which: JobFilter) -> JobFilter:
         """The filter narrowed to what they may see; idempotency keys are those that they gave themselves."""
@@ -100,10 +96,6 @@ class Caller:
             return which
         mine = which.created_by is None or self.actor.name in which.created_by
         return replace(which, created_by=(self.actor.name,) if mine else ())
-
-    def playgrounds(self, which: PlaygroundFilter) -> PlaygroundFilter:
-        """The filter narrowed to what they may see."""
-        return replace(which, projects=self._seen(which.projects))
 
     def events(self, which: EventFilter) -> EventFilter:
         """The filter narrowed to what they may see."""

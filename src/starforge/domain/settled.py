@@ -8,7 +8,6 @@ from starforge.domain.job import Attempt, Job, JobState
 from starforge.domain.names import RunKey
 from starforge.domain.news import News
 from starforge.domain.observation import RunPhase, RunSeen
-from starforge.domain.playground import Playground
 
 SEEN_EVERY = timedelta(minutes=5)
 """How old the time of the last picture may become while nothing changes."""
@@ -18,8 +17,8 @@ SEEN_BY_NOW = SEEN_EVERY + timedelta(minutes=1)
 """A run whose last picture is older than this is not seen any more, however well the fleet is heard."""
 
 
-def confirmed_at(attempt: Attempt | Playground, heard_at: datetime | None) -> datetime | None:
-    """When it was last known that something is as it is stored; `heard_at` is when its whole fleet was heard last.
+def confirmed_at(attempt: Attempt, heard_at: datetime | None) -> datetime | None:
+    """When it was last known that an attempt is as it is stored; `heard_at` is when its whole fleet was heard last.
 
     What is seen of a run and is nothing new is not stored each time: while the fleet is heard, it is as it was.
     """

@@ -127,23 +127,6 @@ class SpecDraft:
 
 
 @dataclass(frozen=True)
-class PlaygroundDefaults:
-    """What a playground gets where nobody says it; `max_s` is the longest time to live. `memory` as that of a pool.
-
-    Models that are no hub names are paths below `storage_root`.
-    """
-
-    image: str | None = None
-    cpus: int = 4
-    memory: str = "32Gi"
-    ttl_s: int = 4 * 3600
-    idle_s: int = 1800
-    max_s: int = 24 * 3600
-    pre_running_s: int = 1800
-    storage_root: str = "/starforge"
-
-
-@dataclass(frozen=True)
 class FleetDefaults:
     """What a spec gets where it says nothing, and what the fleet can't do.
 
@@ -162,4 +145,3 @@ class FleetDefaults:
     has_images: bool = True
     storage_shared: bool = True
     logical_gpus: bool = False
-    playgrounds: PlaygroundDefaults = PlaygroundDefaults()

@@ -7,7 +7,6 @@ from datetime import datetime
 from starforge.domain.job import Attempt, Job
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.observation import RunPhase, RunSeen
-from starforge.domain.playground import Playground
 from starforge.domain.reason import Reason
 from starforge.domain.teardown import REMAINING_MAX, Found, RemainingObject, blocked
 
@@ -72,22 +71,6 @@ def stray(run: RunKey, found: tuple[Found, ...], job: Job | None, attempts: Sequ
         return None
     why = f"Attempt {run.attempt} was released at {attempt.released_at:%Y-%m-%d %H:%M:%S} UTC."
     return Stray(run, found, why, proven=True, known=True)
-
-
-def stray_playground(run: RunKey, found: tuple[Found, ...], playground: Playground | None) -> Stray | None:
-    """As `stray`, for what a playground has."""
-    if playground is None:
-        why = f"This installation has no playground {run.job}."
-        return Stray(run, found, why, proven=False, known=False) if all(one.claimed for one in found) else None
-    if playground.released_at is None:
-        return None
-    why = f"The playground was released at {playground.released_at:%Y-%m-%d %H:%M:%S} UTC."
-    return Stray(run, found, why, proven=True, known=True)
-
-
-def playground_came_late(seen: RunSeen, playground: Playground) -> bool:
-    """As `came_late`, for what a playground has."""
-    return playground.released_at is not None and _stays(seen)
 
 
 def came_late(seen: RunSeen, job: Job) -> bool:

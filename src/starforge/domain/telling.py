@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from starforge.domain.changes import Aspect, Changes
-from starforge.domain.deadlines import Clock, ClockKind, Clocks, ClockState
+from starforge.domain.deadlines import Clock, ClockKind, ClockState
 from starforge.domain.job import Attempt, Job, JobOutcome, JobState, StateSpan
 from starforge.domain.reason import Reason, ReasonCode, same_story
 from starforge.domain.teardown import Teardown, TeardownState
@@ -34,8 +34,6 @@ _CLOCKS = {
     ClockKind.QUEUE: "queue clock",
     ClockKind.PRE_RUNNING: "pre-running clock",
     ClockKind.ACTIVE: "active clock",
-    ClockKind.TIME_TO_LIVE: "time to live",
-    ClockKind.IDLE: "idle clock",
 }
 
 
@@ -68,7 +66,7 @@ def entries(before: Job | None, after: Job, at: datetime, new_id: NewId) -> Iter
 def _details(old: Attempt | None, job: Job) -> Iterator[tuple[Detail, Severity, str]]:
     yield from _states(old, job)
     yield from _reason(old, job)
-    yield from clock_details(old.clocks if old else (), job.attempt.clocks)
+    yield from _clocks(old, job.attempt)
     yield from _teardown(old.teardown if old else None, job.attempt.teardown)
 
 
@@ -108,25 +106,21 @@ def _severity(state: JobState, attempt: Attempt) -> Severity:
 
 def _reason(old: Attempt | None, job: Job) -> Iterator[tuple[Detail, Severity, str]]:
     new = job.attempt
-    if old is not None and new.outcome is None:
-        yield from reason_details(old.reason, new.reason)
-
-
-def reason_details(old: Reason | None, new: Reason | None) -> Iterator[tuple[Detail, Severity, str]]:
-    """What is told when something else holds what waits."""
-    if same_story(old, new) or (_starts(old) and _starts(new)):
+    if old is None or new.outcome is not None or same_story(old.reason, new.reason):
+        return
+    if _starts(old.reason) and _starts(new.reason):
         return  # each machine that gets ready changes the sentence: state to show, no event
-    yield ReasonChanged(new), Severity.INFO, new.message if new else "Nothing holds it any more."
+    message = new.reason.message if new.reason else "Nothing holds it any more."
+    yield ReasonChanged(new.reason), Severity.INFO, message
 
 
 def _starts(why: Reason | None) -> bool:
     return why is not None and why.code is ReasonCode.STARTING
 
 
-def clock_details(old: Clocks, new: Clocks) -> Iterator[tuple[Detail, Severity, str]]:
-    """What is told of clocks that started, stopped, got a grace or ran out."""
-    known = {clock.kind: clock for clock in old}
-    for clock in new:
+def _clocks(old: Attempt | None, new: Attempt) -> Iterator[tuple[Detail, Severity, str]]:
+    known = {clock.kind: clock for clock in (old.clocks if old else ())}
+    for clock in new.clocks:
         before = known.get(clock.kind)
         if clock.state in (ClockState.OFF, ClockState.NOT_STARTED) or (before and before.state is clock.state):
             continue

@@ -1,4 +1,4 @@
-"""The timeline of a job or playground: our own events and Kubernetes', as entries upserted by id, with counts."""
+"""The timeline of a job: our own events and Kubernetes', as entries that are upserted by id with counts."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +10,6 @@ from starforge.domain.job import Actor, JobState
 from starforge.domain.logs import LogState
 from starforge.domain.names import RunKey
 from starforge.domain.observation import PodPhase
-from starforge.domain.playground import PlaygroundState
 from starforge.domain.reason import ObjectRef, Reason
 from starforge.domain.teardown import Teardown
 
@@ -38,9 +37,6 @@ class Action(StrEnum):
     CREATE = "CREATE"
     CANCEL = "CANCEL"
     RETRY = "RETRY"
-    CHAT = "CHAT"
-    EXTEND = "EXTEND"
-    STOP = "STOP"
     READ_LOGS = "READ_LOGS"
     DOWNLOAD = "DOWNLOAD"
 
@@ -53,22 +49,12 @@ class CommandKind(StrEnum):
     CANCEL = "CANCEL"
     ARCHIVE = "ARCHIVE"
     TEARDOWN = "TEARDOWN"
-    START_PLAYGROUND = "START_PLAYGROUND"
-    STOP_PLAYGROUND = "STOP_PLAYGROUND"
 
 
 @dataclass(frozen=True)
 class StateChanged:
     after: JobState
     before: JobState | None
-    reason: Reason | None = None
-    type: Literal[EventType.STATE_CHANGED] = EventType.STATE_CHANGED
-
-
-@dataclass(frozen=True)
-class PlaygroundStateChanged:
-    state: PlaygroundState
-    before: PlaygroundState | None
     reason: Reason | None = None
     type: Literal[EventType.STATE_CHANGED] = EventType.STATE_CHANGED
 
@@ -141,7 +127,6 @@ class KubernetesSeen:
 
 Detail = (
     StateChanged
-    | PlaygroundStateChanged
     | ReasonChanged
     | ActionRequested
     | ClockChanged

@@ -15,7 +15,6 @@ from starforge.workers import tasks
 TICKS: dict[str, tuple[float, Callable[[Parts], object]]] = {
     "starforge.tick.commands": (1.0, tasks.send_due_commands),
     "starforge.tick.deadlines": (1.0, tasks.enforce_deadlines),
-    "starforge.tick.playgrounds": (1.0, tasks.expire_playgrounds),
     "starforge.tick.health": (CHECK_EVERY_S, tasks.check_health),
     "starforge.tick.observer": (5.0, tasks.mind_observer),
     "starforge.tick.logs": (5.0, tasks.move_logs),

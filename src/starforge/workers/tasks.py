@@ -6,7 +6,6 @@ from datetime import timedelta
 from starforge.adapters.wiring import Parts
 from starforge.domain.actions import check_health as checking
 from starforge.domain.actions import enforce_deadlines as deadlines
-from starforge.domain.actions import expire_playgrounds as expiring
 from starforge.domain.actions import mind_observer as minding
 from starforge.domain.actions import move_logs as moving
 from starforge.domain.actions import prune as pruning
@@ -37,11 +36,6 @@ def send_due_commands(parts: Parts) -> None:
 def enforce_deadlines(parts: Parts) -> None:
     """End what has outlived its clocks."""
     deadlines.enforce_deadlines(parts.ports)
-
-
-def expire_playgrounds(parts: Parts) -> None:
-    """Announce and bring the end of playgrounds whose time is over."""
-    expiring.expire_playgrounds(parts.ports)
 
 
 def mind_observer(parts: Parts) -> None:

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import delete, func, select
 
 from starforge.adapters.store import SqlStore
+from starforge.adapters.store.tables import JOB, LOG_MOVE, LOG_PART
 from starforge.domain.changes import Changes, LogWrite
 from starforge.domain.errors import StaleRevision
 from starforge.domain.log_parts import pack
@@ -121,3 +123,12 @@ def test_ranges_of_many_logs_are_told_apart(store: SqlStore) -> None:
     asked = [LogRange(source.run, source.key, 1, last) for source in (one, two) for last in (1, 3)]
     found = store.log_ranges(asked)
     assert [(len(found[which].blocks), len(found[which].lines)) for which in asked] == [(1, 0), (1, 0), (0, 1), (0, 3)]
+
+
+def test_with_its_job_goes_what_is_known_of_parts(store: SqlStore) -> None:
+    source = archived(store, 3)
+    keep(store, source, 1, 2)
+    with store.database.writing() as connection:
+        connection.execute(delete(JOB).where(JOB.c.id == source.run.job))
+        left = [connection.execute(select(func.count()).select_from(table)).scalar() for table in (LOG_PART, LOG_MOVE)]
+    assert left == [0, 0]

@@ -4,7 +4,6 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -32,8 +31,7 @@ from starforge.domain.health import Access, Finding, FleetProbe, HealthCheckKind
 from starforge.domain.job import RunIdentity
 from starforge.domain.names import Digest, RunKey
 from starforge.domain.observation import RunPhase, RunSeen, Seen
-from starforge.domain.playground_door import Door
-from starforge.domain.ports import Audience, FleetKind, LaunchOrder, PlaygroundOrder, Resume, Signed, StopAnswer
+from starforge.domain.ports import Audience, FleetKind, LaunchOrder, Resume, Signed, StopAnswer
 from starforge.domain.queries import FeedRow, LogPart
 from starforge.domain.reason import ObjectRef, Reason
 from starforge.domain.spec import Deadlines, FleetDefaults, JobSpec
@@ -148,12 +146,6 @@ class FakeFleet:
 
     def signature_seconds(self, spec: JobSpec) -> float | None:
         return None
-
-    def launch_playground(self, order: PlaygroundOrder) -> RunIdentity:
-        return self.launch(as_port(order))
-
-    def door(self) -> AbstractAsyncContextManager[Door]:
-        raise NotImplementedError("no action asks the server of a playground")
 
     def launch(self, order: LaunchOrder) -> RunIdentity:
         self._asked("launch")

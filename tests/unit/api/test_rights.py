@@ -21,8 +21,6 @@ from starforge.domain.job import Actor, ActorKind
 from starforge.domain.names import JobId
 from starforge.domain.queries import EventFilter, FeedRow, Window
 from starforge.domain.rights import Caller, Role
-from tests.unit.actions.playing import DRAFT as PLAY
-from tests.unit.actions.playing import Players
 from tests.unit.actions.world import ANN, DRAFT, World
 from tests.unit.api.feeding import Ears
 
@@ -55,23 +53,22 @@ class Place:
     event: str
     pod: str
     project: str
-    playground: str
 
     @property
     def variables(self) -> dict[str, Any]:
         log = f"log.{self.job}.1.driver"
         return {
             "job": self.job, "capsule": f"capsule.{self.capsule}", "event": self.event, "pod": self.pod, "log": log,
-            "attempt": f"attempt.{self.job}.1", "project": self.project, "playground": self.playground,
+            "attempt": f"attempt.{self.job}.1", "project": self.project,
         }  # fmt: skip
 
     @property
     def marks(self) -> tuple[str, ...]:
         """Texts of which an answer has one if it tells of the project."""
-        return self.job, self.capsule, self.event, self.playground, json.dumps(self.project)
+        return self.job, self.capsule, self.event, json.dumps(self.project)
 
 
-NOWHERE = Place("job-absent", "0" * 64, "event-absent", "pod.job-absent.1.x", ABSENT, "play-absent")
+NOWHERE = Place("job-absent", "0" * 64, "event-absent", "pod.job-absent.1.x", ABSENT)
 
 
 @pytest.fixture(scope="module")
@@ -96,19 +93,13 @@ def places(world: World) -> dict[str, Place]:
     for job in jobs.values():
         world.say(job, f"printed by {job}")
     cancel(world.ports, jobs[OWN], Wish(ANN))
-    players = Players(world)
-    places: dict[str, Place] = {}
-    for project, job in jobs.items():
-        playground = players.ready(replace(PLAY, project=project))
-        players.say(playground, f"printed by {playground}")
-        places[project] = place_of(world, job, project, playground)
-    return places | {ABSENT: NOWHERE}
+    return {project: place_of(world, job, project) for project, job in jobs.items()} | {ABSENT: NOWHERE}
 
 
-def place_of(world: World, job: JobId, project: str, playground: str) -> Place:
+def place_of(world: World, job: JobId, project: str) -> Place:
     capsule = world.job(job).capsule
     assert capsule is not None
-    return Place(job, capsule, world.entries(job)[0].id, f"pod.{job}.1.{world.pods(job)[0].uid}", project, playground)
+    return Place(job, capsule, world.entries(job)[0].id, f"pod.{job}.1.{world.pods(job)[0].uid}", project)
 
 
 def a_caller(role: Role) -> Caller:
@@ -141,11 +132,6 @@ QUERIES = {
     "nodes": "query($job: ID!, $event: ID!, $capsule: ID!) { nodes(ids: [$job, $event, $capsule]) { id } }",
     "job": "query($job: ID!) { job(id: $job) { id events(first: 9) { nodes { id } } capsule { digest } } }",
     "jobs": "{ jobs(first: 9) { nodes { id } } }",
-    "node playground": NODE % ("playground", "playground"),
-    "playground": "query($playground: ID!) { playground(id: $playground) { id events(first: 9) { nodes { id } } } }",
-    "playgrounds": "{ playgrounds(first: 9) { nodes { id } } }",
-    "playgrounds of a project": "query($project: String!) { playgrounds(filter: {projects: [$project]}, first: 9)"
-    " { nodes { id } } }",
     "jobs of a project": "query($project: String!) { jobs(filter: {projects: [$project]}, first: 9) { nodes { id } } }",
     "jobs by id": "query($job: ID!) { jobs(filter: {ids: [$job]}, first: 9) { nodes { id } } }",
     "jobCounts": "{ jobCounts(by: PROJECT) { value count } }",
@@ -197,12 +183,6 @@ _MUTATIONS = {
     "cancelJob": "mutation($job: ID!) { cancelJob(id: $job) { status job { id } userErrors { code field } } }",
     "cancelJobs": "mutation($job: ID!) { cancelJobs(filter: {ids: [$job]}, dryRun: true)"
     " { matchedCount outcomes { job { id } } userErrors { code } } }",
-    "createPlayground": 'mutation($project: String!) { createPlayground(input: {name: "new", project: $project,'
-    ' model: "org/model", series: "h200", gpus: 1}) { status playground { project } userErrors { code field } } }',
-    "extendPlayground": "mutation($playground: ID!) { extendPlayground(id: $playground, seconds: 60)"
-    " { playground { id } userErrors { code field } } }",
-    "stopPlayground": "mutation($playground: ID!) { stopPlayground(id: $playground)"
-    " { playground { id } userErrors { code field } } }",
     "retryJob": "mutation($job: ID!) { retryJob(id: $job) { status job { id } userErrors { code field } } }",
 }
 MUTATIONS = {
@@ -230,7 +210,7 @@ async def test_mutations_touch_what_the_caller_may_change(
             assert shows(result.data, places[project]) is (project == OWN or role is Role.ADMIN), project
 
 
-@pytest.mark.parametrize("name", ["cancelJob", "cancelJobs", "retryJob", "extendPlayground", "stopPlayground"])
+@pytest.mark.parametrize("name", ["cancelJob", "cancelJobs", "retryJob"])
 async def test_a_job_that_is_unseen_is_not_found(world: World, places: dict[str, Place], name: str) -> None:
     unseen = await answer(world, Role.SUBMITTER, MUTATIONS[name], places[OTHER])
     absent = await answer(world, Role.SUBMITTER, MUTATIONS[name], places[ABSENT])
@@ -238,18 +218,6 @@ async def test_a_job_that_is_unseen_is_not_found(world: World, places: dict[str,
     if name != "cancelJobs":
         assert absent.data is not None
         assert absent.data[name]["userErrors"] == [{"code": "NOT_FOUND", "field": ["id"]}]
-
-
-@pytest.mark.parametrize("role", Role)
-async def test_actions_on_a_playground_are_offered_to_whoever_may_do_them(
-    world: World, places: dict[str, Place], role: Role
-) -> None:
-    ready = Players(world).ready(replace(PLAY, project=OWN))
-    document = "query($playground: ID!) { playground(id: $playground) { allowedActions } }"
-    result = await answer(world, role, document, replace(places[OWN], playground=ready))
-    assert result.data is not None
-    offered = set(result.data["playground"]["allowedActions"])
-    assert offered == {"READ_LOGS"} | (set() if role is Role.VIEWER else {"CHAT", "EXTEND", "STOP"})
 
 
 async def test_a_project_of_others_is_told_as_unknown(world: World, places: dict[str, Place]) -> None:
@@ -291,9 +259,6 @@ SUBSCRIPTIONS = {
     "jobs": "subscription { jobs { kind job { id } } }",
     "jobs of a project": "subscription($project: String!) { jobs(filter: {projects: [$project]}) { kind job { id } } }",
     "events": "subscription($after: String!) { events(after: $after) { kind event { id } } }",
-    "playground": "subscription($playground: ID!) { playground(id: $playground) { kind playground { id } } }",
-    "playgrounds": "subscription { playgrounds { kind playground { id } } }",
-    "playgroundLogs": "subscription($playground: ID!) { playgroundLogs(id: $playground) { lines { text } } }",
     "jobLogs": "subscription($job: ID!) { jobLogs(id: $job) { lines { text } } }",
 }
 
@@ -301,13 +266,7 @@ SUBSCRIPTIONS = {
 async def told(world: World, role: Role, name: str, place: Place) -> list[Any]:
     """What a subscription tells of what there is already; the code of the error that it ends with instead."""
     variables = place.variables | {"after": feed_cursor(0)}
-    most = {
-        "job": 1,
-        "jobLogs": 1,
-        "playground": 1,
-        "playgroundLogs": 1,
-        "events": len(visible_events(world, role)),
-    }.get(name)
+    most = {"job": 1, "jobLogs": 1, "events": len(visible_events(world, role))}.get(name)
     found: list[Any] = []
     async with context_of(world, role) as context:
         stream = await SCHEMA.subscribe(SUBSCRIPTIONS[name], variable_values=variables, context_value=context)
@@ -339,7 +298,7 @@ async def test_subscriptions_tell_what_the_caller_may_see(
         assert shows(seen, places[project]) is (project == OWN or role is Role.ADMIN), project
 
 
-@pytest.mark.parametrize("name", ["job", "jobLogs", "playground", "playgroundLogs"])
+@pytest.mark.parametrize("name", ["job", "jobLogs"])
 async def test_a_subscription_to_what_is_unseen_is_not_found(world: World, places: dict[str, Place], name: str) -> None:
     for project in (OTHER, ABSENT):
         assert await told(world, Role.VIEWER, name, places[project]) == ["NOT_FOUND"]

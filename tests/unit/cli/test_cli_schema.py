@@ -33,7 +33,6 @@ def test_all_documents_are_checked() -> None:
     assert set(ALL) == {
         "PREPARE_CODE", "SUBMIT_JOB", "CANCEL_JOB", "JOBS", "JOB", "LOGS", "FOLLOW_JOB", "FOLLOW_LOGS",
         "RETRY_JOB", "CANCEL_JOBS", "SUBMIT_JOBS", "FIND_SUBMISSIONS", "BATCH_JOBS", "FOLLOW_BATCH", "HEALTH",
-        "CREATE_PLAYGROUND", "PLAYGROUNDS", "PLAYGROUND", "FOLLOW_PLAYGROUND", "EXTEND_PLAYGROUND", "STOP_PLAYGROUND",
     }  # fmt: skip
 
 

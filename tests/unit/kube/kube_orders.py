@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 
 from starforge.adapters.kube.settings import KubeConfig, SubmissionMode
 from starforge.domain.names import Digest, JobId, RunKey, run_name
-from starforge.domain.playground_spec import PlaygroundDraft, freeze_playground
-from starforge.domain.ports import LaunchOrder, PlaygroundOrder, Signed
-from starforge.domain.spec import Deadlines, EnvVar, FleetDefaults, JobSpec, PlaygroundDefaults, PoolSpec, SecretKey
+from starforge.domain.ports import LaunchOrder, Signed
+from starforge.domain.spec import Deadlines, EnvVar, JobSpec, PoolSpec, SecretKey
 
 AT = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 RUN = RunKey(JobId("job-0123456789abcdef0123"), 1)
@@ -62,25 +61,6 @@ ENV = (
     EnvVar("STARFORGE_ATTEMPT_FILE", "/mine"),
 )
 ONE_POOL = replace(SPEC, pools=SPEC.pools[:1])
-PLAY = RunKey(JobId("play-0123456789abcdef0123"), 1)
-PLAY_DRAFT = PlaygroundDraft(
-    name="Chat with 8B",
-    series="h200",
-    gpus=2,
-    model="org/model-8b",
-    args=("--max-model-len", "8192", "--override-generation-config", '{"temperature": "$(X)"}'),
-    env=(EnvVar("HF_TOKEN", secret=SecretKey("hub", "token")),),
-)
-FROM_STORAGE = replace(PLAY_DRAFT, model="/starforge/runs/7/step_100", gpus=0, args=(), env=())
-
-
-def playground(draft: PlaygroundDraft = PLAY_DRAFT) -> PlaygroundOrder:
-    own = PlaygroundDefaults(image="registry.example.com/vllm-openai:v1")
-    defaults = FleetDefaults("kuberay", None, 1, "2Gi", "64Gi", Deadlines(0, 1800, 0), 30, playgrounds=own)
-    spec = freeze_playground(draft, defaults)
-    return PlaygroundOrder(PLAY, run_name(draft.name, PLAY), spec, "forge-0123456789abcdef0123")
-
-
 CASES: dict[str, tuple[LaunchOrder, KubeConfig]] = {
     "two-pools-https": (order(), CONFIG),
     "http-init-container": (HTTP, CONFIG),

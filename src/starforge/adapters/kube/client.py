@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +41,6 @@ class Page:
     objects: list[KubeObject]
     version: str
     adds: bool
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A URL of the API server and the headers that let us in; `credentials` are for `renew`."""
-
-    credentials: object
-    configuration: Configuration
-    url: str
-    headers: Mapping[str, str] = field(repr=False)
 
 
 class KubeApi:
@@ -124,30 +114,22 @@ class KubeApi:
         """Read credentials again that were refused, which may take a while; whether it is worth asking once more."""
         return self._renewed(refused) is not None
 
-    def shown(self, path: str, query: Query | None = None, *, accept: str | None = JSON) -> Shown:
-        """What a request that somebody else makes has to show right now; reading a token may take a while.
-
-        Whoever gets a 401 for it calls `renew`.
-        """
-        client = self._client
-        _, url, headers, *_ = client.param_serialize(
-            "GET",
-            path,
-            query_params=list((query or {}).items()),
-            header_params={"Accept": accept} if accept else {},
-            auth_settings=["BearerToken"],
-        )
-        return Shown(client, client.configuration, url, headers)
-
     def dial(self, path: str, query: Query) -> socket.socket:
         """A socket that does not block, on which a GET was sent; OSError or HTTPError if that fails.
 
         Whoever reads a 401 from it calls `renew`.
         """
-        shown = self.shown(path, query)
-        if self._dialer is None or self._dialer.configuration is not shown.configuration:
-            self._dialer = Dialer(shown.configuration)
-        return self._dialer.dial(shown.url, shown.headers, timeout_s=self._connect_s)
+        client = self._client
+        if self._dialer is None or self._dialer.configuration is not client.configuration:
+            self._dialer = Dialer(client.configuration)
+        _, url, headers, *_ = client.param_serialize(
+            "GET",
+            path,
+            query_params=list(query.items()),
+            header_params={"Accept": JSON},
+            auth_settings=["BearerToken"],
+        )
+        return self._dialer.dial(url, headers, timeout_s=self._connect_s)
 
     @contextmanager
     def stream(self, path: str, query: Query, *, quiet_s: float) -> Iterator[BaseHTTPResponse]:

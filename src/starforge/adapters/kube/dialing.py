@@ -29,11 +29,11 @@ class Dialer:
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
-        self._proxy = proxy_of(configuration)
+        self._proxy = _proxy(configuration)
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        return tls_of(self.configuration)
+        return _tls(self.configuration)
 
     def dial(self, url: str, headers: Mapping[str, str], *, timeout_s: float) -> socket.socket:
         """A socket on which a GET was sent, and that does not block. OSError or HTTPError if that fails."""
@@ -71,8 +71,7 @@ class Dialer:
         return connection
 
 
-def tls_of(configuration: Configuration) -> ssl.SSLContext:
-    """What connections to the API server are made with."""
+def _tls(configuration: Configuration) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=configuration.ssl_ca_cert, cadata=configuration.ca_cert_data)
     if not configuration.verify_ssl:
         context.check_hostname = False
@@ -82,8 +81,7 @@ def tls_of(configuration: Configuration) -> ssl.SSLContext:
     return context
 
 
-def proxy_of(configuration: Configuration) -> Url | None:
-    """The proxy on the way to the API server, if there is one."""
+def _proxy(configuration: Configuration) -> Url | None:
     if not configuration.proxy or should_bypass_proxies(configuration.host, configuration.no_proxy or ""):
         return None
     return parse_url(configuration.proxy)

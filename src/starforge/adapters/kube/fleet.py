@@ -2,17 +2,14 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 
 from starforge.adapters.kube.client import KubeApi
-from starforge.adapters.kube.door import kube_door
 from starforge.adapters.kube.errors import asking
 from starforge.adapters.kube.health import KubeHealth
 from starforge.adapters.kube.labels import KubeObject, run_of, selector
 from starforge.adapters.kube.launching import Launcher
 from starforge.adapters.kube.paths import Paths
-from starforge.adapters.kube.playgrounds import PlaygroundLauncher
 from starforge.adapters.kube.removal import Removal
 from starforge.adapters.kube.rendering.route import signature_s
 from starforge.adapters.kube.settings import KubeConfig
@@ -24,8 +21,7 @@ from starforge.domain.health import Access, FleetProbe
 from starforge.domain.job import RunIdentity
 from starforge.domain.names import RunKey
 from starforge.domain.observation import RunSeen, Seen
-from starforge.domain.playground_door import Door
-from starforge.domain.ports import FleetKind, LaunchOrder, PlaygroundOrder, Resume, StopAnswer
+from starforge.domain.ports import FleetKind, LaunchOrder, Resume, StopAnswer
 from starforge.domain.spec import FleetDefaults, JobSpec
 from starforge.domain.teardown import Found, RemainingObject
 
@@ -35,7 +31,7 @@ def _now() -> datetime:
 
 
 class KubeFleet:
-    """Implements the port `Fleet`: one RayJob per attempt and one Pod per playground, in one namespace."""
+    """Implements the port `Fleet`: one RayJob per attempt, in one namespace."""
 
     kind = FleetKind.KUBERAY
 
@@ -47,7 +43,6 @@ class KubeFleet:
             self._health = KubeHealth(config, now)
         self._paths = Paths(config.namespace)
         self._launch = Launcher(self._api, config, now)
-        self._launch_playground = PlaygroundLauncher(self._api, config, now)
         self._removal = Removal(self._api, config.namespace)
 
     def defaults(self) -> FleetDefaults:
@@ -62,7 +57,6 @@ class KubeFleet:
             cancel_grace_seconds=config.default_cancel_grace_s,
             storage_shared=config.storage_shared or not config.storage_pvc,
             logical_gpus=not config.gpu_passthrough,
-            playgrounds=config.playgrounds,
         )
 
     def signature_seconds(self, spec: JobSpec) -> float | None:
@@ -70,12 +64,6 @@ class KubeFleet:
 
     def launch(self, order: LaunchOrder) -> RunIdentity:
         return self._launch(order)
-
-    def launch_playground(self, order: PlaygroundOrder) -> RunIdentity:
-        return self._launch_playground(order)
-
-    def door(self) -> AbstractAsyncContextManager[Door]:
-        return kube_door(self._api, self._config.namespace)
 
     def stop(self, run: RunKey, *, grace_s: int) -> StopAnswer:  # the runner keeps the grace
         rayjob = self.look(run).rayjob

@@ -55,10 +55,6 @@ class Paths:
     def pod_log(self, pod: str) -> str:
         return f"{self.pods}/{pod}/log"
 
-    def pod_server(self, pod: str, port: int) -> str:
-        """Root of what a Pod serves on a port, by way of the API server."""
-        return f"{self.pods}/{pod}:{port}/proxy"
-
     def dashboard(self, ray_cluster: str, path: str) -> str:
         """A path of Ray's dashboard, by way of the API server."""
         return f"{self.services}/{ray_cluster}-head-svc:dashboard/proxy/{path}"

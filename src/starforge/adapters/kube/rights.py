@@ -36,9 +36,8 @@ def _all(group: str, resource: str, verbs: str, *, name: str | None = None, clus
 RIGHTS: tuple[Right, ...] = (
     *_all(_RAY, "rayjobs", "create delete get list watch"),
     *_all(_RAY, "rayclusters", "delete list watch"),
-    *_all(_CORE, "pods", "create delete list watch"),
+    *_all(_CORE, "pods", "delete list watch"),
     *_all(_CORE, "pods/log", "get"),
-    *_all(_CORE, "pods/proxy", "create get"),
     *_all(_CORE, "events", "list watch"),
     *_all(_CORE, "secrets", "create delete list patch"),
     *_all(_CORE, "services", "list"),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from starforge.domain.spec import Deadlines, PlaygroundDefaults
+from starforge.domain.spec import Deadlines
 
 WEEK_S = 7 * 24 * 3600
 
@@ -56,7 +56,6 @@ class KubeConfig:
     default_cancel_grace_s: int = 30
     queue_deadline_s: int = 0
     active_deadline_s: int = 0
-    playgrounds: PlaygroundDefaults = field(default_factory=PlaygroundDefaults)
 
     @property
     def deadlines(self) -> Deadlines:

@@ -35,12 +35,8 @@ def marker(uid: str) -> str:
 def node_environment(order: RunOrder, base: Mapping[str, str] = os.environ) -> dict[str, str]:
     """For the Ray node and so for every actor: this machine's, then the spec's, then what a run must have."""
     passed_on = {name: base[name] for name in PASSED_ON if name in base}
-    return {**passed_on, "PATH": search_path(base), **_RAY, **order.env, MARKER: order.uid}
-
-
-def search_path(base: Mapping[str, str] = os.environ) -> str:
-    """The PATH of a run: our own Python's programs first."""
-    return os.pathsep.join([str(Path(sys.executable).parent), base.get("PATH", os.defpath)])
+    path = os.pathsep.join([str(Path(sys.executable).parent), base.get("PATH", os.defpath)])
+    return {**passed_on, "PATH": path, **_RAY, **order.env, MARKER: order.uid}
 
 
 def runner_environment(

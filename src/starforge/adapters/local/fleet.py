@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -11,29 +10,25 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from starforge.adapters.local import processes
 from starforge.adapters.local.admission import lacking
-from starforge.adapters.local.door import local_door
 from starforge.adapters.local.node import machines
-from starforge.adapters.local.ordering import attempt_file, run_order, server_order
+from starforge.adapters.local.ordering import attempt_file, run_order
 from starforge.adapters.local.reaping import is_orphaned, processes_of, reap
 from starforge.adapters.local.rundir import GRAVE, Phase, RunDir, RunOrder, StopWish
 from starforge.adapters.local.scratch import scratch_path
 from starforge.adapters.local.seeing import found, seen
-from starforge.adapters.local.serving import program_path
 from starforge.adapters.local.watching import Watch
 from starforge.domain.errors import FleetRefused, FleetUnavailable
 from starforge.domain.health import Access, Finding, FleetProbe, HealthCheckKind, HealthStatus
 from starforge.domain.job import RunIdentity
 from starforge.domain.names import RunKey
 from starforge.domain.observation import RunPhase, RunSeen, Seen
-from starforge.domain.playground_door import Door
-from starforge.domain.playground_spec import COMMAND
-from starforge.domain.ports import FleetKind, LaunchOrder, PlaygroundOrder, Resume, StopAnswer
+from starforge.domain.ports import FleetKind, LaunchOrder, Resume, StopAnswer
 from starforge.domain.reason import ObjectRef, ReasonCode, reason
 from starforge.domain.spec import FleetDefaults, JobSpec
 from starforge.domain.teardown import Found, RemainingObject
@@ -47,10 +42,7 @@ def _utc_now() -> datetime:
 
 
 class LocalFleet:
-    """A Fleet (see the port). `runs` is where its run directories are, `gpus` what this machine has by series.
-
-    `playground_command` is the server of playgrounds, `vllm serve` if it is not given.
-    """
+    """A Fleet (see the port). `runs` is where its run directories are, `gpus` what this machine has by series."""
 
     kind = FleetKind.LOCAL
 
@@ -61,7 +53,6 @@ class LocalFleet:
         gpus: Mapping[str, int],
         defaults: FleetDefaults,
         ca_file: Path | None = None,
-        playground_command: str | None = None,
         now: Callable[[], datetime] = _utc_now,
     ) -> None:
         self.name = defaults.fleet
@@ -70,7 +61,6 @@ class LocalFleet:
         self._defaults = defaults
         self._ca_file = str(ca_file) if ca_file else None
         self._now = now
-        self._playground_command = tuple(shlex.split(playground_command)) if playground_command else COMMAND
         self._runs.mkdir(mode=0o700, parents=True, exist_ok=True)
         for grave in self._runs.glob(f"{GRAVE}*"):
             shutil.rmtree(grave, ignore_errors=True)  # somebody else may be at it
@@ -83,30 +73,15 @@ class LocalFleet:
         return sum(clocks) + FETCH_SPARE_S if all(clocks) else None
 
     def launch(self, order: LaunchOrder) -> RunIdentity:
-        self._refuse_if_never(order.spec)
-        attempt = attempt_file(order, stream=self._directory(order.run).head_log, ca_file=self._ca_file)
-        return self._launch(order.run, order.name, lambda: self._order(order), attempt)
-
-    def launch_playground(self, order: PlaygroundOrder) -> RunIdentity:
-        self._refuse_if_never(order.spec.machine)
-        self._refuse_without_program()
-        return self._launch(order.run, order.name, lambda: self._server_order(order))
-
-    def door(self) -> AbstractAsyncContextManager[Door]:
-        return local_door(self._directory)
-
-    def _launch(
-        self, run: RunKey, name: str, order: Callable[[], RunOrder], attempt: bytes | None = None
-    ) -> RunIdentity:
-        directory = self._directory(run)
+        directory = self._directory(order.run)
         try:
             if directory.order() is None:
-                self._create(directory, order(), attempt)
+                self._create(directory, order)
             if directory.status() is None:
                 _start_supervisor(directory)
         except OSError as error:
-            raise FleetUnavailable(f"Run {name} can't be started on this machine: {error}.") from error
-        return RunIdentity(name, None, self._uid(run))
+            raise FleetUnavailable(f"Run {order.name} can't be started on this machine: {error}.") from error
+        return RunIdentity(order.name, None, self._uid(order.run))
 
     def stop(self, run: RunKey, *, grace_s: int) -> StopAnswer:
         directory = self._directory(run)
@@ -182,14 +157,14 @@ class LocalFleet:
         else:
             processes.send(status.supervisor, signal.SIGTERM)
 
-    def _create(self, directory: RunDir, order: RunOrder, attempt: bytes | None) -> None:
+    def _create(self, directory: RunDir, order: LaunchOrder) -> None:
         """Makes the run directory whole or not at all; another launch of the same run may be faster."""
-        draft = RunDir(self._runs / f".new-{order.uid}-{os.getpid()}-{threading.get_ident()}")
+        self._refuse_if_never(order)
+        draft = RunDir(self._runs / f".new-{self._uid(order.run)}-{os.getpid()}-{threading.get_ident()}")
         shutil.rmtree(draft.path, ignore_errors=True)
         draft.path.mkdir(mode=0o700)
-        draft.write_order(order)
-        if attempt is not None:
-            draft.write_attempt(attempt)
+        draft.write_order(self._order(order))
+        draft.write_attempt(attempt_file(order, stream=directory.head_log, ca_file=self._ca_file))
         try:
             draft.path.rename(directory.path)
         except OSError:
@@ -207,26 +182,9 @@ class LocalFleet:
             created_at=self._now().timestamp(),
         )
 
-    def _server_order(self, order: PlaygroundOrder) -> RunOrder:
-        return server_order(
-            order,
-            self._playground_command,
-            uid=self._uid(order.run),
-            scratch=self._scratch(order.run),
-            fleet_gpus=self._gpus,
-            created_at=self._now().timestamp(),
-        )
-
-    def _refuse_without_program(self) -> None:
-        program = self._playground_command[0]
-        if program_path(program) is None:
-            message = f"This machine has no program {program} that could serve a model."
-            advice = "Install vLLM, or name another server by FORGE_PLAYGROUND_COMMAND."
-            raise FleetRefused(reason(ReasonCode.LAUNCH_FAILED, message, self._now(), advice=advice))
-
-    def _refuse_if_never(self, spec: JobSpec) -> None:
+    def _refuse_if_never(self, order: LaunchOrder) -> None:
         want: dict[str, int] = {}
-        for machine in machines(spec):
+        for machine in machines(order.spec):
             want[machine.series] = want.get(machine.series, 0) + machine.gpus
         short = lacking(want, {}, self._gpus)
         if short:
@@ -234,7 +192,7 @@ class LocalFleet:
             message = f"This machine can never run it. {short}"
             advice = f"Ask for what it has ({have}), or change FORGE_LOCAL_GPUS."
             raise FleetRefused(reason(ReasonCode.UNSCHEDULABLE, message, self._now(), advice=advice))
-        secret = next((variable.name for variable in spec.env if variable.secret), None)
+        secret = next((variable.name for variable in order.spec.env if variable.secret), None)
         if secret:
             message = f"The variable {secret} is to come from a Kubernetes Secret, which a local fleet does not have."
             raise FleetRefused(reason(ReasonCode.MISSING_REFERENCE, message, self._now()))

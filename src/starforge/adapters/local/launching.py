@@ -44,7 +44,7 @@ def start_head(order: RunOrder, run: RunDir, *, cwd: Path) -> Head:
     # -P: the directory is the user's, whose modules must not take the place of Ray's.
     command = [sys.executable, "-P", str(HEAD_PROGRAM), json.dumps(node), str(told)]
     try:
-        process = spawn(command, cwd=cwd, env=node_environment(order), output=run.head_log, pass_fds=(told,))
+        process = _spawn(command, cwd=cwd, env=node_environment(order), output=run.head_log, pass_fds=(told,))
     finally:
         os.close(told)
     return Head(process, ready)
@@ -63,10 +63,10 @@ def start_runner(order: RunOrder, run: RunDir, *, address: str, code: Path, arch
     if python is None:
         raise RunFailed(f"There is no python3 on the PATH of the job: {env['PATH']}.")
     # Its stdout repeats what it writes to the log as frames; its stderr is only used when it can't do its work.
-    return spawn([python, RUNNER], cwd=code, env=env, output=run.head_log, quiet=True)
+    return _spawn([python, RUNNER], cwd=code, env=env, output=run.head_log, quiet=True)
 
 
-def spawn(
+def _spawn(
     command: list[str],
     *,
     cwd: Path,
@@ -75,7 +75,6 @@ def spawn(
     pass_fds: tuple[int, ...] = (),
     quiet: bool = False,
 ) -> Process:
-    """Starts a program in a session of its own; its output is appended to a file."""
     with output.open("ab") as log:
         child = subprocess.Popen(
             command,

@@ -1,15 +1,13 @@
 """From the order of the domain to the files of a run."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from starforge.adapters.local.node import machines, node_resources
 from starforge.adapters.local.rundir import RunOrder
-from starforge.adapters.local.serving import HOST, PORT_WORD
-from starforge.domain.playground_spec import options
-from starforge.domain.ports import LaunchOrder, PlaygroundOrder, Signed
+from starforge.domain.ports import LaunchOrder, Signed
 
 LONGEST_GRACE_S = 3600
 
@@ -40,39 +38,6 @@ def run_order(
         grace_s=spec.cancel_grace_seconds,
         created_at=created_at,
         scratch=str(scratch),
-    )
-
-
-def server_order(
-    order: PlaygroundOrder,
-    command: Sequence[str],
-    *,
-    uid: str,
-    scratch: Path,
-    fleet_gpus: Mapping[str, int],
-    created_at: float,
-) -> RunOrder:
-    """The order of a playground; `command` is what its arguments are given to."""
-    machine = order.spec.machine
-    args = options(order.spec, host=HOST)
-    at = args.index("--port") + 1
-    return RunOrder(
-        uid=uid,
-        job=order.run.job,
-        attempt=order.run.attempt,
-        name=order.name,
-        capsule_url="",
-        capsule_headers={},
-        transport_sha256="",
-        ca_file=None,
-        env={variable.name: variable.value or "" for variable in machine.env},
-        node=node_resources(machine),
-        machines=machines(machine),
-        fleet_gpus=dict(fleet_gpus),
-        grace_s=machine.cancel_grace_seconds,
-        created_at=created_at,
-        scratch=str(scratch),
-        server=(*command, *args[:at], PORT_WORD, *args[at + 1 :]),
     )
 
 

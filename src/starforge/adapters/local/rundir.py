@@ -47,10 +47,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class RunOrder:
-    """What to run. `capsule_url` is https, http or file; `grace_s` is between SIGTERM and SIGKILL.
-
-    `server` is the command of a playground, which has no Capsule; `serving.PORT_WORD` stands for its port.
-    """
+    """What to run. `capsule_url` is https, http or file; `grace_s` is between SIGTERM and SIGKILL."""
 
     uid: str
     job: str
@@ -67,7 +64,6 @@ class RunOrder:
     grace_s: float
     created_at: float
     scratch: str
-    server: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

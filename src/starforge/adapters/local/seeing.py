@@ -22,7 +22,6 @@ from starforge.domain.observation import (
     RunSeen,
     Termination,
 )
-from starforge.domain.playground import SERVER
 from starforge.domain.reason import ObjectRef
 from starforge.domain.stuck_pods import STORE_AWAY
 from starforge.domain.teardown import Found, RemainingObject
@@ -38,11 +37,6 @@ _ENDINGS = {
 
 def run_key(order: RunOrder) -> RunKey:
     return RunKey(JobId(order.job), order.attempt)
-
-
-def container_of(order: RunOrder) -> str:
-    """Name of the container that writes head.log."""
-    return SERVER if order.server else CONTAINER
 
 
 def head_pod(order: RunOrder) -> str:
@@ -75,54 +69,43 @@ def _phase(status: Status | None) -> RunPhase:
     # A lost head is told as a Pod that failed under a run that goes on, as on a cluster.
     if status.ending in _ENDINGS:
         return _ENDINGS[status.ending]
-    return RunPhase.RUNNING if status.command_at and status.ready_at else RunPhase.WAITING
+    return RunPhase.RUNNING if status.command_at else RunPhase.WAITING
 
 
 def _pod(order: RunOrder, machine: Machine, status: Status | None, at: datetime) -> PodView:
     is_head = machine == order.machines[0]
     name = _name(order, machine)
-    serves = bool(order.server)
-    began = _began(order, status)
-    phase = _pod_phase(status, began)
-    role = PodRole.HEAD if is_head else PodRole.WORKER
+    phase = _pod_phase(status)
     return PodView(
         uid=f"{order.uid}-{machine.pool}-{machine.number}",
         name=name,
         namespace=None,
         runtime=PodRuntime.PROCESS,
-        role=PodRole.PLAYGROUND if serves else role,
-        pool=None if serves else machine.pool,
-        machine=None if serves else machine.number,
+        role=PodRole.HEAD if is_head else PodRole.WORKER,
+        pool=machine.pool,
+        machine=machine.number,
         phase=phase,
         created_at=_time(order.created_at),
         observed_at=at,
-        ready=phase is PodPhase.RUNNING and status is not None and status.ready_at is not None,
-        # A server that ended by itself is not being deleted.
-        terminating=not serves and status is not None and status.phase is Phase.ENDING,
+        ready=phase is PodPhase.RUNNING,
+        terminating=status is not None and status.phase is Phase.ENDING,
         message=status.message if status else None,
         node_name=platform.node(),
         gpus=machine.gpus,
         conditions=(_scheduled(status),),
-        containers=(_container(order, status, began),) if is_head else (),
+        containers=(_container(status),) if is_head else (),
         scheduled_at=_maybe(status.admitted_at if status else None),
-        started_at=_maybe(began),
+        started_at=_maybe(status.ready_at if status else None),
         finished_at=_maybe(status.ended_at if status else None),
     )
 
 
 def _name(order: RunOrder, machine: Machine) -> str:
-    return order.name if order.server else f"{order.name}-{machine.pool}-{machine.number}"
+    return f"{order.name}-{machine.pool}-{machine.number}"
 
 
-def _began(order: RunOrder, status: Status | None) -> float | None:
-    """When its container began to run: with Ray, or with the server that may not answer yet."""
-    if status is None:
-        return None
-    return status.command_at if order.server else status.ready_at
-
-
-def _pod_phase(status: Status | None, began: float | None) -> PodPhase:
-    if status is None or (status.ending is None and began is None):
+def _pod_phase(status: Status | None) -> PodPhase:
+    if status is None or (status.ending is None and status.ready_at is None):
         return PodPhase.PENDING
     if status.ending is None:
         return PodPhase.RUNNING
@@ -136,25 +119,24 @@ def _scheduled(status: Status | None) -> PodCondition:
     return PodCondition("PodScheduled", status=admitted is not None, changed_at=_maybe(admitted))
 
 
-def _container(order: RunOrder, status: Status | None, began: float | None) -> ContainerView:
-    name, started = container_of(order), _maybe(began)
-    ready = status is not None and status.ready_at is not None
+def _container(status: Status | None) -> ContainerView:
+    running = status is not None and status.ready_at is not None
+    started = _maybe(status.ready_at if status else None)
     if status is not None and status.ending is not None:
         code = 0 if status.ending in (Ending.SUCCEEDED, Ending.STOPPED) else 1
-        code = status.exit_code if order.server and status.exit_code is not None else code
         ended = Termination(code, message=status.message, started_at=started, finished_at=_maybe(status.ended_at))
-        return ContainerView(name, ContainerRole.MAIN, IMAGE, ContainerState.TERMINATED, termination=ended)
+        return ContainerView(CONTAINER, ContainerRole.MAIN, IMAGE, ContainerState.TERMINATED, termination=ended)
     if status is not None and status.phase is Phase.AWAITING_STORE:
         return ContainerView(
-            name,
+            CONTAINER,
             ContainerRole.MAIN,
             IMAGE,
             ContainerState.WAITING,
             waiting_reason=STORE_AWAY,
             waiting_message=status.message,
         )
-    state = ContainerState.RUNNING if began else ContainerState.WAITING
-    return ContainerView(name, ContainerRole.MAIN, IMAGE, state, ready=ready, started_at=started)
+    state = ContainerState.RUNNING if running else ContainerState.WAITING
+    return ContainerView(CONTAINER, ContainerRole.MAIN, IMAGE, state, ready=running, started_at=started)
 
 
 def _time(seconds: float) -> datetime:

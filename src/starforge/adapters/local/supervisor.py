@@ -21,7 +21,6 @@ from starforge.adapters.local.launching import HeadLost, RunFailed, await_head, 
 from starforge.adapters.local.reaping import processes_of, verdict
 from starforge.adapters.local.rundir import Ending, Phase, RunDir, RunOrder, Status, StopWish
 from starforge.adapters.local.scratch import make_scratch, ray_directory, remove_scratch
-from starforge.adapters.local.serving import HOST, answers, start_server
 from starforge.adapters.local.unpacking import CapsuleUnusable, fetch, unpack
 from starforge.domain.errors import ObjectStoreUnavailable
 
@@ -29,7 +28,6 @@ LEFTOVERS_GRACE_S = 1.0
 DRAIN_S = 15.0
 HEAD_TRIES = 3
 QUEUE_LOOK_S = 1.0
-ANSWER_LOOK_S = 0.25
 STORE_FIRST_S, STORE_LONGEST_S = 1.0, 15.0
 
 
@@ -73,8 +71,6 @@ class Supervisor:
 
     def _admitted(self) -> tuple[Ending, str | None]:
         self._tell(Phase.PREPARING, message=None, admitted_at=time.time())
-        if self._order.server:
-            return self._serve()
         archive, code = self._prepare()
         self._tell(Phase.STARTING, message=None)
         head, address = self._start_ray(code)
@@ -85,25 +81,6 @@ class Supervisor:
         exit_code = self._follow(runner.pid, head.pid)
         self._tell(Phase.ENDING, exit_code=exit_code)
         return self._verdict(exit_code)
-
-    def _serve(self) -> tuple[Ending, str | None]:
-        make_scratch(self._scratch)
-        server, port = start_server(self._order, self._run, cwd=self._scratch)
-        self._tell(Phase.STARTING, runner=server, address=f"{HOST}:{port}", command_at=time.time())
-        self._await_answer(server.pid, port)
-        exit_code = self._follow(server.pid, None)
-        self._tell(Phase.ENDING, exit_code=exit_code)
-        if self._was_stopped:
-            return Ending.STOPPED, "The server was stopped."
-        return Ending.FAILED, f"The server ended with exit code {exit_code}."
-
-    def _await_answer(self, server: int, port: int) -> None:
-        """Until the server is well or has ended: the model may take long to load, and its clock is not ours."""
-        while self._ears.code_of(server) is None:
-            self._check()
-            if answers(port):
-                return self._tell(Phase.RUNNING, ready_at=time.time())
-            self._ears.wait(time.monotonic() + ANSWER_LOOK_S)
 
     def _prepare(self) -> tuple[Path, Path]:
         make_scratch(self._scratch)
@@ -147,11 +124,11 @@ class Supervisor:
             remove_scratch(ray_directory(self._scratch))
         raise RunFailed(f"Ray did not start on this machine in {HEAD_TRIES} tries; the log of the head says why.")
 
-    def _follow(self, runner: int, head: int | None) -> int:
+    def _follow(self, runner: int, head: int) -> int:
         """The runner's exit code, 128+n for signal n. HeadLost if Ray ended first; a wish to stop is carried out."""
         kill_at: float | None = None
         while (code := self._ears.code_of(runner)) is None:
-            if head is not None and self._ears.code_of(head) is not None:
+            if self._ears.code_of(head) is not None:
                 raise HeadLost("The Ray node of the run ended while its command ran; the log of the head says why.")
             if self._ears.stop_wished:
                 self._ears.stop_wished = False

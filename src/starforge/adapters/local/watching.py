@@ -8,7 +8,7 @@ from datetime import datetime
 
 from starforge.adapters.local.reaping import is_orphaned, reap
 from starforge.adapters.local.rundir import Phase, RunDir, RunOrder
-from starforge.adapters.local.seeing import container_of, head_pod, run_key, seen
+from starforge.adapters.local.seeing import CONTAINER, head_pod, run_key, seen
 from starforge.adapters.local.tail import Lines, read_lines
 from starforge.domain.names import RunKey
 from starforge.domain.observation import FleetHeard, LogSeen, RawLine, RunPhase, RunSeen, Seen
@@ -35,7 +35,7 @@ class _Followed:
     source: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.source = f"pod/{head_pod(self.order)}/{container_of(self.order)}"
+        self.source = f"pod/{head_pod(self.order)}/{CONTAINER}"
 
 
 class Watch:
@@ -113,7 +113,7 @@ class Watch:
             ),
             cursor=str(run.offset),
             pod=head_pod(run.order),
-            container=container_of(run.order),
+            container=CONTAINER,
             closed=run.log_closed,
         )
 

@@ -2,14 +2,12 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from starforge.adapters.simulated import picture as pictures
 from starforge.adapters.simulated.book import Book
-from starforge.adapters.simulated.door import simulated_door
 from starforge.adapters.simulated.plan import check
 from starforge.adapters.simulated.record import Record, Stop
 from starforge.adapters.simulated.timeline import Timeline, timeline
@@ -20,9 +18,7 @@ from starforge.domain.health import Access, Finding, FleetProbe, HealthCheckKind
 from starforge.domain.job import RunIdentity
 from starforge.domain.names import RunKey
 from starforge.domain.observation import FleetHeard, RunPhase, RunSeen, Seen
-from starforge.domain.playground import Playground
-from starforge.domain.playground_door import Door
-from starforge.domain.ports import FleetKind, LaunchOrder, PlaygroundOrder, StopAnswer
+from starforge.domain.ports import FleetKind, LaunchOrder, StopAnswer
 from starforge.domain.spec import FleetDefaults, JobSpec
 from starforge.domain.teardown import Found, RemainingObject
 
@@ -66,17 +62,6 @@ class SimulatedFleet:
                 page.put(record)
                 page.forget_old()
         return RunIdentity(record.name, self._world.namespace, pictures.run_uid(self._life(record)))
-
-    def launch_playground(self, order: PlaygroundOrder) -> RunIdentity:
-        with self._book.open() as page:
-            record = page.get(order.run)
-            if record is None:
-                record = Record(order.run, order.name, "", order.spec.machine, page.now)
-                page.put(record)
-        return RunIdentity(record.name, self._world.namespace, pictures.run_uid(self._life(record)))
-
-    def door(self) -> AbstractAsyncContextManager[Door]:
-        return simulated_door(self._serves)
 
     def stop(self, run: RunKey, *, grace_s: int) -> StopAnswer:
         with self._book.open() as page:
@@ -137,11 +122,6 @@ class SimulatedFleet:
 
     def _life(self, record: Record) -> Timeline:
         return timeline(self._world, record)
-
-    def _serves(self, playground: Playground) -> bool:
-        with self._book.open() as page:
-            record, now = page.get(playground.key), page.now
-        return record is not None and record.deleted_at is None and self._runs(record, now)
 
     def _runs(self, record: Record, now: datetime) -> bool:
         life = self._life(record)

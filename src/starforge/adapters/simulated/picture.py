@@ -8,7 +8,7 @@ from uuid import NAMESPACE_URL, uuid5
 from starforge.adapters.simulated.containers import container_view
 from starforge.adapters.simulated.timeline import MachineLife, Timeline
 from starforge.adapters.simulated.world import World
-from starforge.domain.names import RunKey, playground_of
+from starforge.domain.names import RunKey
 from starforge.domain.observation import PodCondition, PodPhase, PodRole, PodRuntime, PodView, RunPhase, RunSeen
 from starforge.domain.reason import ObjectRef
 from starforge.domain.teardown import RemainingObject
@@ -63,16 +63,14 @@ def remaining(life: Timeline, now: datetime) -> tuple[RemainingObject, ...]:
 
 def pod_view(life: Timeline, machine: MachineLife, now: datetime) -> PodView:
     times, container = machine.times, container_view(life, machine, now)
-    serves = playground_of(life.record.run) is not None
-    role = PodRole.HEAD if machine is life.machines[0] else PodRole.WORKER
     return PodView(
         uid=pod_uid(life, machine),
         name=machine.pod,
         namespace=life.world.namespace,
         runtime=PodRuntime.SIMULATED,
-        role=PodRole.PLAYGROUND if serves else role,
-        pool=None if serves else machine.machine.pool,
-        machine=None if serves else machine.machine.number,
+        role=PodRole.HEAD if machine is life.machines[0] else PodRole.WORKER,
+        pool=machine.machine.pool,
+        machine=machine.machine.number,
         phase=_pod_phase(machine, now, killed=container.termination is not None),
         created_at=times.created_at or now,
         observed_at=now,

@@ -8,7 +8,7 @@ from random import Random
 from starforge.adapters.simulated.record import machines
 from starforge.adapters.simulated.world import World
 from starforge.domain.errors import FleetRefused
-from starforge.domain.names import RunKey, playground_of
+from starforge.domain.names import RunKey
 from starforge.domain.reason import ReasonCode, reason
 from starforge.domain.spec import JobSpec
 
@@ -58,8 +58,6 @@ class Plan:
 
 def plan(world: World, run: RunKey, spec: JobSpec) -> Plan:
     """The plan of a run. ValueError if the spec's SIMULATED_… variables are not ones that can be followed."""
-    if playground_of(run):
-        return _SERVER
     wishes = {var.name: var.value for var in spec.env if var.value is not None}
     chance = world.chance(run, "plan")
     drawn = chance.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
@@ -79,21 +77,6 @@ def plan(world: World, run: RunKey, spec: JobSpec) -> Plan:
         stop_s=chance.uniform(0.2, 2.0),
         ignores_sigterm=chance.random() < 0.1,
     )
-
-
-_SERVER = Plan(
-    outcome=Outcome.FOREVER,
-    exit_code=0,
-    create_s=0.1,
-    machines=(MachinePlan(0.3, 0.1, 0.5, 0.5),),
-    driver_s=0.0,
-    steps=1,
-    step_s=1.0,
-    last_step=None,
-    stop_s=0.5,
-    ignores_sigterm=False,
-)
-"""A playground: it answers after a second, and goes on until it is deleted."""
 
 
 def check(world: World, run: RunKey, spec: JobSpec, at: datetime) -> None:

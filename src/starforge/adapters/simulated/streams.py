@@ -8,7 +8,6 @@ from starforge.adapters.simulated.containers import killed_with
 from starforge.adapters.simulated.driver import driver_stream
 from starforge.adapters.simulated.timeline import MachineLife, Timeline
 from starforge.domain.logs import DRIVER
-from starforge.domain.names import playground_of
 from starforge.domain.observation import RawLine
 
 
@@ -26,7 +25,7 @@ class Stream:
 def streams(life: Timeline) -> tuple[Stream, ...]:
     """Every stream that a run has or will have, whatever the time."""
     containers = (_container(life, machine) for machine in life.machines if machine.times.started_at is not None)
-    return tuple(containers) if playground_of(life.record.run) else (_driver(life), *containers)
+    return (_driver(life), *containers)
 
 
 def _driver(life: Timeline) -> Stream:
@@ -38,8 +37,7 @@ def _container(life: Timeline, machine: MachineLife) -> Stream:
     source = f"pod/{machine.pod}/{machine.container}"
     died = killed_with(life, machine)
     closes = died.at if died is not None else machine.times.gone_at
-    lines = _server_lines if playground_of(life.record.run) else _ray_lines
-    return Stream(source, lambda: iter(lines(life, machine)), closes, machine.pod, machine.container)
+    return Stream(source, lambda: iter(_ray_lines(life, machine)), closes, machine.pod, machine.container)
 
 
 def _ray_lines(life: Timeline, machine: MachineLife) -> list[RawLine]:
@@ -48,14 +46,6 @@ def _ray_lines(life: Timeline, machine: MachineLife) -> list[RawLine]:
     if machine is life.machines[0]:
         said.append((machine.times.ready_at, "INFO scripts.py -- Dashboard agent is listening on port 52365"))
     said.append((machine.times.ready_at, "SUCC scripts.py -- Ray runtime started."))
-    return [RawLine(text.encode(), at) for at, text in said if at is not None]
-
-
-def _server_lines(life: Timeline, machine: MachineLife) -> list[RawLine]:
-    said = [
-        (machine.times.started_at, "INFO Loading the model."),
-        (machine.times.ready_at, "INFO Application startup complete."),
-    ]
     return [RawLine(text.encode(), at) for at, text in said if at is not None]
 
 

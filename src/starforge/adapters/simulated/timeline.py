@@ -9,9 +9,7 @@ from typing import cast
 from starforge.adapters.simulated.plan import MachinePlan, Outcome, Plan, plan
 from starforge.adapters.simulated.record import Machine, Record, machines
 from starforge.adapters.simulated.world import World
-from starforge.domain.names import playground_of
 from starforge.domain.observation import RunPhase
-from starforge.domain.playground import SERVER
 
 _REPORT_S = 0.3
 _BACKOFF_S = 2.0
@@ -102,8 +100,6 @@ def _lives(world: World, record: Record, made: Plan) -> Iterator[MachineLife]:
     for index, machine in enumerate(machines(record.spec)):
         pod = f"{record.name}-head" if index == 0 else f"{record.name}-{machine.pool}-{machine.number}"
         container = "ray-head" if index == 0 else "ray-worker"
-        if playground_of(record.run):
-            pod, container = record.name, SERVER
         node = nodes[index] if nodes else None
         yield MachineLife(machine, pod, container, node, _machine_times(world, record, made, made.machines[index]))
 

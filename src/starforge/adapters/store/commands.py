@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, case, func, literal
 
 from starforge.adapters.store.columns import Moment
 from starforge.adapters.store.statements import Insert, insert
-from starforge.adapters.store.tables import COMMAND, JOB, PLAYGROUND
+from starforge.adapters.store.tables import COMMAND, JOB
 from starforge.adapters.store.tables.work import OPEN
 from starforge.domain.changes import Changes, Command, Lease, NewCommand, Retry
 from starforge.domain.errors import Defect, StaleRevision
@@ -89,10 +89,9 @@ def _done(at: datetime) -> dict[str, object]:
 
 
 def take(connection: Connection, command: CommandId, *, token: str, at: datetime, lease_s: float) -> Lease | None:
-    """Compare and set; the row of whose it is is locked first, so that two commands of a job can't be taken at once."""
+    """Compare and set; the job's row is locked first, so that two commands of a job can't be taken at once."""
     job = select(COMMAND.c.job_id).where(COMMAND.c.id == command).scalar_subquery()
-    locks = (select(table.c.id).where(table.c.id == job).with_for_update(key_share=True) for table in (JOB, PLAYGROUND))
-    any(connection.execute(lock).first() for lock in locks)
+    connection.execute(select(JOB.c.id).where(JOB.c.id == job).with_for_update(key_share=True))
     other = COMMAND.alias("other")
     busy = select(other.c.id).where(other.c.job_id == COMMAND.c.job_id, other.c.leased_until > at)
     until = at + timedelta(seconds=lease_s)

@@ -5,18 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from starforge.adapters.store import (
-    capsules,
-    commands,
-    feed,
-    health,
-    jobs,
-    logs,
-    metrics,
-    playgrounds,
-    pulses,
-    timeline,
-)
+from starforge.adapters.store import capsules, commands, feed, health, jobs, logs, metrics, pulses, timeline
 from starforge.adapters.store.owners import owners_of
 from starforge.domain.changes import Changes, Lease
 from starforge.domain.queries import FeedRow
@@ -28,7 +17,6 @@ def write(connection: Connection, changes: Changes, *, at: datetime, lease: Leas
     commands.settle(connection, changes, lease, at=at)
     owners = owners_of(connection, changes)
     jobs.write_jobs(connection, changes.jobs)
-    playgrounds.write_playgrounds(connection, changes.playgrounds)
     capsules.write_idempotency(connection, changes.idempotency)
     commands.ask(connection, changes.commands, at=at)
     jobs.write_pods(connection, changes.pods)
@@ -37,18 +25,15 @@ def write(connection: Connection, changes: Changes, *, at: datetime, lease: Leas
     health.write(connection, changes.health)
     grown = logs.write_logs(connection, changes.logs, at=at)
     told = [write for write in changes.jobs if write.aspects]
-    played = [write for write in changes.playgrounds if write.told]
     judged = [write for write in changes.health if write.told]
-    count = len(told) + len(played) + len(changes.entries) + len(grown) + len(judged)
+    count = len(told) + len(changes.entries) + len(grown) + len(judged)
     if not count:
         return []
     first = feed.reserve(connection, count)
-    first_play = first + len(told)
-    first_entry = first_play + len(played)
+    first_entry = first + len(told)
     first_log = first_entry + len(changes.entries)
     first_health = first_log + len(grown)
     rows = [feed.job_row(write, position, at=at) for position, write in enumerate(told, first)]
-    rows += [feed.playground_row(write, position, at=at) for position, write in enumerate(played, first_play)]
     rows += [
         feed.entry_row(entry, position, owners, at=at) for position, entry in enumerate(changes.entries, first_entry)
     ]

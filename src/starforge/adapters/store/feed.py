@@ -8,7 +8,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from starforge.adapters.store.owners import Owner
 from starforge.adapters.store.tables import FEED, FEED_HEAD
-from starforge.domain.changes import Aspect, JobWrite, LogWrite, PlaygroundWrite
+from starforge.domain.changes import Aspect, JobWrite, LogWrite
 from starforge.domain.health import HealthWrite
 from starforge.domain.names import JobId
 from starforge.domain.queries import FeedKind, FeedRow
@@ -32,12 +32,6 @@ def job_row(write: JobWrite, position: int, *, at: datetime) -> FeedRow:
     return FeedRow(
         position, at, FeedKind.JOB, job.id, job.id, job.spec.project, job.revision, write.aspects, lambda: job
     )
-
-
-def playground_row(write: PlaygroundWrite, position: int, *, at: datetime) -> FeedRow:
-    one = write.playground
-    project = one.spec.machine.project
-    return FeedRow(position, at, FeedKind.PLAYGROUND, one.id, one.key.job, project, one.revision + 1)
 
 
 def entry_row(entry: Entry, position: int, owners: Mapping[JobId, Owner], *, at: datetime) -> FeedRow:

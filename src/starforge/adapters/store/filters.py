@@ -19,14 +19,14 @@ _LAST = 0x10FFFF
 def job_conditions(which: JobFilter) -> Iterator[_Condition]:
     """Conditions on the table of jobs."""
     columns = JOB.c
-    yield from one_of(columns.id, which.ids)
-    yield from one_of(columns.state, which.states)
-    yield from one_of(columns.outcome, which.outcomes)
+    yield from _one_of(columns.id, which.ids)
+    yield from _one_of(columns.state, which.states)
+    yield from _one_of(columns.outcome, which.outcomes)
     yield from _reasons(which)
-    yield from one_of(columns.project, which.projects)
-    yield from one_of(columns.fleet, which.fleets)
-    yield from one_of(columns.created_by, which.created_by)
-    yield from one_of(columns.idempotency_key, which.idempotency_keys)
+    yield from _one_of(columns.project, which.projects)
+    yield from _one_of(columns.fleet, which.fleets)
+    yield from _one_of(columns.created_by, which.created_by)
+    yield from _one_of(columns.idempotency_key, which.idempotency_keys)
     yield from _between(columns.created_at, which.created_after, which.created_before)
     yield from map(Unlikely, _between(columns.ended_at, which.ended_after, which.ended_before))
     yield from _other_job_conditions(which)
@@ -39,7 +39,7 @@ def _reasons(which: JobFilter) -> Iterator[_Condition]:
         codes = [str(code) for code in which.reasons]
         yield or_(own.in_(codes), held.in_([str(HOLDS_TEARDOWN)])) if len(codes) > 1 else held.in_(codes)
     else:
-        yield from one_of(own, which.reasons)
+        yield from _one_of(own, which.reasons)
 
 
 def _other_job_conditions(which: JobFilter) -> Iterator[_Condition]:
@@ -66,11 +66,11 @@ def _label(selector: LabelSelector) -> _Condition:
 def event_conditions(which: EventFilter) -> Iterator[_Condition]:
     """Conditions on the timeline."""
     columns = TIMELINE.c
-    yield from one_of(columns.job_id, which.jobs)
-    yield from one_of(columns.type, which.types)
-    yield from one_of(columns.project, which.projects)
-    yield from one_of(columns.in_fleet, which.fleets)
-    yield from one_of(columns.kubernetes_reason, which.kubernetes_reasons)
+    yield from _one_of(columns.job_id, which.jobs)
+    yield from _one_of(columns.type, which.types)
+    yield from _one_of(columns.project, which.projects)
+    yield from _one_of(columns.in_fleet, which.fleets)
+    yield from _one_of(columns.kubernetes_reason, which.kubernetes_reasons)
     if which.min_severity is not None:
         yield columns.severity.in_([rank for rank in RANKS.values() if rank >= RANKS[which.min_severity]])
     if which.attempt is not None:
@@ -79,8 +79,7 @@ def event_conditions(which: EventFilter) -> Iterator[_Condition]:
     yield from _between(columns.first_at, None, which.until)
 
 
-def one_of(column: Column[Any], values: tuple[str, ...] | None) -> Iterator[_Condition]:
-    """That a column has one of the values, if there are any to have."""
+def _one_of(column: Column[Any], values: tuple[str, ...] | None) -> Iterator[_Condition]:
     if values is not None:
         yield column.in_([str(value) for value in values])
 

@@ -22,7 +22,6 @@ from starforge.adapters.store import (
     timeline,
 )
 from starforge.adapters.store import jobs as job_tables
-from starforge.adapters.store import playgrounds as play_tables
 from starforge.adapters.store import sweep as sweeping
 from starforge.adapters.store import tokens as token_table
 from starforge.adapters.store.clock import DatabaseClock
@@ -35,9 +34,8 @@ from starforge.domain.errors import StoreUnavailable
 from starforge.domain.health import HealthReading, ObserverHeard, ParkedCommand
 from starforge.domain.job import Attempt, Job
 from starforge.domain.logs import LogLine, LogSource
-from starforge.domain.names import CommandId, Digest, JobId, PlaygroundId, RunKey
+from starforge.domain.names import CommandId, Digest, JobId, RunKey
 from starforge.domain.observation import PodView
-from starforge.domain.playground import Playground
 from starforge.domain.progress import Curve, MetricPoint
 from starforge.domain.queries import (
     CurveRange,
@@ -51,7 +49,6 @@ from starforge.domain.queries import (
     LogPart,
     LogRange,
     Page,
-    PlaygroundFilter,
     StoredLines,
     UnmovedLog,
     Window,
@@ -117,15 +114,6 @@ class SqlStore:
 
     def attempts(self, jobs: Sequence[JobId]) -> Mapping[JobId, Sequence[Attempt]]:
         return self._read(job_tables.attempts, jobs)
-
-    def playgrounds_by_id(self, playgrounds: Sequence[PlaygroundId]) -> Mapping[PlaygroundId, Playground]:
-        return self._read(play_tables.playgrounds_by_id, playgrounds)
-
-    def playground_page(self, which: PlaygroundFilter, window: Window) -> Page[Playground]:
-        return self._read(play_tables.playground_page, which, window)
-
-    def overdue_playgrounds(self, *, at: datetime, limit: int) -> Sequence[PlaygroundId]:
-        return self._read(play_tables.overdue_playgrounds, at=at, limit=limit)
 
     def overdue(self, *, at: datetime, limit: int) -> Sequence[JobId]:
         return self._read(job_tables.overdue, at=at, limit=limit)

@@ -16,8 +16,6 @@ from starforge.api.feed.stream import Telling, follow, resume_position
 from starforge.api.feed.types import EventChange
 from starforge.api.inputs import EventFilter
 from starforge.api.transport.source import Step
-from starforge.api.workloads import fleet_of
-from starforge.domain.names import playground_of
 from starforge.domain.queries import EventFilter as Which
 from starforge.domain.queries import FeedKind, FeedRow
 from starforge.domain.timeline import Entry, KubernetesSeen, Severity
@@ -71,8 +69,7 @@ class _Events:
         loaders = self._context.loaders
         entries = await loaders.entries.load_many([row.subject for row in rows])
         if self._which.fleets is not None:  # for `_on_fleet`, all at once
-            runs = [entry.run for entry in entries if entry and entry.run]
-            await loaders.jobs.load_many([run.job for run in runs if playground_of(run) is None])
+            await loaders.jobs.load_many([entry.run.job for entry in entries if entry and entry.run])
         return [
             Telling(_change(row.position, row.at, entry), Step(row.position, at=row.at.timestamp()))
             for row, entry in zip(rows, entries, strict=True)
@@ -80,10 +77,11 @@ class _Events:
         ]
 
     async def _on_fleet(self, entry: Entry) -> bool:
-        """Whether an entry is of one of the fleets asked for, by itself or by its job or playground."""
+        """Whether an entry is of one of the fleets asked for, by itself or by its job."""
         fleets, fleet = self._which.fleets, entry.fleet
         if fleets is not None and fleet is None and entry.run is not None:
-            fleet = await fleet_of(self._context, entry.run)
+            job = await self._context.loaders.jobs.load(entry.run.job)
+            fleet = job.spec.fleet if job else None
         return fleets is None or fleet in fleets
 
     def bookmark(self, position: int) -> EventChange:

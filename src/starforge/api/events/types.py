@@ -12,13 +12,11 @@ from starforge.api.enums import KubernetesEventType
 from starforge.api.interfaces import Node, Workload
 from starforge.api.mirror import mirror
 from starforge.api.values import Actor, Clock, ObjectRef, PageInfo, Reason
-from starforge.api.workloads import attempt_of, fleet_of, workload_of
 from starforge.domain import timeline
 from starforge.domain.job import JobState
 from starforge.domain.logs import LogState
 from starforge.domain.names import RunKey
 from starforge.domain.observation import PodPhase
-from starforge.domain.playground import PlaygroundState
 from starforge.domain.reason import ReasonCode, reason
 from starforge.domain.teardown import TeardownState
 from starforge.domain.timeline import Action, CommandKind, EventType, Severity
@@ -52,11 +50,15 @@ class Event(Node):
     async def fleet(self, info: Info) -> str | None:
         if self.own_fleet or self.run is None:
             return self.own_fleet
-        return await fleet_of(of_info(info), self.run)
+        row = await of_info(info).loaders.jobs.load(self.run.job)
+        return row.spec.fleet if row else None
 
     @strawberry.field(description=("Job or playground it belongs to, or null if to none."))
     async def workload(self, info: Info) -> Workload | None:
-        return await workload_of(of_info(info), self.run)
+        from starforge.api.jobs.types import Job
+
+        row = await of_info(info).loaders.jobs.load(self.run.job) if self.run else None
+        return Job.of(row) if row else None
 
     attempt: int | None = strawberry.field(description="Attempt it belongs to, from 1, or null if to none.")
 
@@ -65,15 +67,6 @@ class Event(Node):
 class JobStateEvent(Event):
     job_state: JobState = strawberry.field(description="The state after.")
     job_state_before: JobState | None = strawberry.field(description="The state before; null at the start.")
-    reason: Reason | None = strawberry.field(description="Why; null when there is nothing to explain.")
-
-
-@strawberry.type(description="A playground came into another state.")
-class PlaygroundStateEvent(Event):
-    playground_state: PlaygroundState = strawberry.field(description="The state after.")
-    playground_state_before: PlaygroundState | None = strawberry.field(
-        description="The state before; null at the start."
-    )
     reason: Reason | None = strawberry.field(description="Why; null when there is nothing to explain.")
 
 
@@ -166,11 +159,6 @@ def _state(detail: timeline.StateChanged) -> dict[str, Any]:
     return {"job_state": detail.after, "job_state_before": detail.before, "reason": Reason.maybe(detail.reason)}
 
 
-def _playground_state(detail: timeline.PlaygroundStateChanged) -> dict[str, Any]:
-    why = Reason.maybe(detail.reason)
-    return {"playground_state": detail.state, "playground_state_before": detail.before, "reason": why}
-
-
 def _fleet(detail: timeline.FleetChanged, at: datetime) -> dict[str, Any]:
     why = reason(ReasonCode.API_UNAVAILABLE, detail.problem, at) if detail.problem else None
     return {"reason": Reason.maybe(why)}
@@ -186,13 +174,11 @@ def _kubernetes(detail: timeline.KubernetesSeen) -> dict[str, Any]:
     }
 
 
-def event(row: timeline.Entry) -> Event:  # noqa: PLR0911, C901  one line for each kind
+def event(row: timeline.Entry) -> Event:  # noqa: PLR0911  one line for each kind
     """An entry of the timeline as the event of its kind."""
     detail, at = row.detail, row.last_at
     if isinstance(detail, timeline.StateChanged):
         return _as(JobStateEvent, row, **_state(detail))
-    if isinstance(detail, timeline.PlaygroundStateChanged):
-        return _as(PlaygroundStateEvent, row, **_playground_state(detail))
     if isinstance(detail, timeline.ReasonChanged):
         return _as(ReasonEvent, row, reason=Reason.maybe(detail.reason))
     if isinstance(detail, timeline.ActionRequested):
@@ -213,7 +199,9 @@ def event(row: timeline.Entry) -> Event:  # noqa: PLR0911, C901  one line for ea
 
 
 def _as(cls: type[EventT], row: timeline.Entry, **own: Any) -> EventT:
-    return mirror(cls, row, id=strawberry.ID(row.id), attempt=attempt_of(row.run), own_fleet=row.fleet, **own)
+    return mirror(
+        cls, row, id=strawberry.ID(row.id), attempt=row.run.attempt if row.run else None, own_fleet=row.fleet, **own
+    )
 
 
 @strawberry.type(description="An event and its cursor.", directives=[cost(0)])

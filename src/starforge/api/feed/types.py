@@ -9,7 +9,6 @@ from starforge.api.enums import ChangeKind
 from starforge.api.events.types import Event
 from starforge.api.jobs.types import Job
 from starforge.api.logs.types import LogLine, LogSource
-from starforge.api.playgrounds.types import Playground
 from starforge.domain.changes import Aspect
 
 
@@ -50,14 +49,6 @@ class JobChange(Change):
             "What changed since the step before, so that a page can skip what it does not show; empty in a snapshot "
             "or bookmark."
         )
-    )
-
-
-@strawberry.type(description="A step in the life of one or several playgrounds.")
-class PlaygroundChange(Change):
-    playground_id: strawberry.ID | None = strawberry.field(description="Id of the playground; null only in a bookmark.")
-    playground: Playground | None = strawberry.field(
-        description="The playground as it is after this step; null in a bookmark and when it is gone for good."
     )
 
 

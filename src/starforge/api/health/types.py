@@ -12,7 +12,6 @@ from starforge.api.context import of_info
 from starforge.api.directives import list_size
 from starforge.api.interfaces import Workload
 from starforge.api.mirror import mirror
-from starforge.api.workloads import workload_of
 from starforge.domain import health as domain
 from starforge.domain.health import HealthCheckKind, HealthStatus
 from starforge.domain.names import RunKey
@@ -99,7 +98,10 @@ class Command:
 
     @strawberry.field(description="The job or playground it is for; null if for none.")
     async def workload(self, info: Info) -> Workload | None:
-        return await workload_of(of_info(info), self.run)
+        from starforge.api.jobs.types import Job
+
+        row = await of_info(info).loaders.jobs.load(self.run.job)
+        return Job.of(row) if row else None
 
     tries: int = strawberry.field(description="Tries so far.")
     last_tried_at: datetime | None = strawberry.field(description="When it was last tried; null if never.")

@@ -16,7 +16,6 @@ from starforge.api.interfaces import Node
 from starforge.api.jobs.spec import PoolSpec
 from starforge.api.mirror import Made, Mirror, mirror
 from starforge.api.values import ObjectRef, Reason
-from starforge.api.workloads import attempt_of
 from starforge.domain import job, observation, teardown
 from starforge.domain.names import RunKey
 from starforge.domain.observation import ContainerRole, ContainerState, PodPhase, PodRole, PodRuntime
@@ -143,7 +142,7 @@ class Pod(Node, Mirror):
 
     made: ClassVar[Made] = {
         "id": lambda this: ids.pod(this.run, this.mirrored.uid),
-        "attempt": lambda this: attempt_of(this.run),
+        "attempt": "run.attempt",
         "waiting_reason": lambda this: waiting_reason(_first_wait(this.mirrored)),
         "conditions": lambda this: [mirror(PodCondition, one) for one in this.mirrored.conditions[:20]],
         "containers": lambda this: [Container.of(one) for one in this.mirrored.containers],

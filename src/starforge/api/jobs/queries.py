@@ -21,8 +21,7 @@ from starforge.api.jobs.cluster import Pod
 from starforge.api.jobs.types import TOTAL_COUNT_MAX, Attempt, Job, JobConnection
 from starforge.api.logs.types import LogSource
 from starforge.api.paging import PageArgs, bad_input
-from starforge.api.playgrounds.types import Playground
-from starforge.domain.names import Digest, JobId, PlaygroundId, RunKey
+from starforge.domain.names import Digest, JobId, RunKey
 from starforge.domain.queries import JobFilter as Which
 from starforge.domain.queries import JobOrder as Order
 
@@ -137,9 +136,6 @@ async def _node(context: Context, text: str) -> Node | None:
     if kind == "job":
         row = await context.seen_job(JobId(text))
         return Job.of(row) if row else None
-    if kind == "play":
-        playground = await context.seen_playground(PlaygroundId(text))
-        return Playground.of(playground) if playground else None
     if kind == "event":
         entry = await context.seen_entry(text)
         return event(entry) if entry else None
@@ -149,7 +145,7 @@ async def _node(context: Context, text: str) -> Node | None:
     if kind == "fleet":
         return next((Fleet.of(one) for one in (context.ports.fleet,) if ids.fleet(one.name) == text), None)
     found = ids.run_of(text)
-    return await _of_run(context, kind, *found) if found and await context.sees_run(found[0]) else None
+    return await _of_run(context, kind, *found) if found and await context.seen_job(found[0].job) else None
 
 
 async def _of_run(context: Context, kind: str, run: RunKey, rest: str) -> Node | None:

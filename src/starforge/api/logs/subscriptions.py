@@ -26,7 +26,7 @@ from starforge.domain import logs
 from starforge.domain.changes import Aspect
 from starforge.domain.errors import Defect, ObjectStoreUnavailable, StoreUnavailable
 from starforge.domain.logs import DRIVER
-from starforge.domain.names import JobId, RunKey, playground_of
+from starforge.domain.names import JobId, RunKey
 from starforge.domain.queries import FeedKind, FeedRow
 
 CHUNK_BYTES = 256 * 1024
@@ -70,15 +70,14 @@ class LogSubscriptions:
         if attempt is not None and attempt < 1:
             raise bad_input(f"`attempt` counts from 1, so it can't be {attempt}.")
         run = RunKey(job.id, job.attempt.number if attempt is None else attempt)
-        async with aclosing(follow_log(context, run, source or DRIVER, after, tail)) as chunks:
+        async with aclosing(_follow(context, run, source or DRIVER, after, tail)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
 
-async def follow_log(
+async def _follow(
     context: Context, run: RunKey, key: str, after: str | None, tail: int | None
 ) -> AsyncGenerator[LogChunk, None]:
-    """The chunks of one log; `tail` and `after` as in the subscriptions."""
     told = source_of(context)
     told.topic = ids.log(run, key)
     told.cursor = partial(line_cursor, told.topic)
@@ -170,11 +169,9 @@ class _Log:
 
 
 def _concerns(row: FeedRow, run: RunKey, subject: str) -> bool:
-    """Whether a row tells of this log, or of the end of whose it is: the end of a log that never came to be."""
+    """Whether a row tells of this log, or of the end of its job, which is the end of a log that never came to be."""
     if row.kind is FeedKind.LOG:
         return row.subject == subject
-    if row.kind is FeedKind.PLAYGROUND:
-        return row.job == run.job
     return row.kind is FeedKind.JOB and row.job == run.job and Aspect.STATE in row.aspects
 
 
@@ -209,9 +206,6 @@ def split(lines: Sequence[logs.LogLine]) -> list[list[logs.LogLine]]:
 
 
 async def _cannot_come(context: Context, run: RunKey) -> bool:
-    """Whether nothing more can come of an attempt or a playground."""
-    playground = playground_of(run)
-    if playground:
-        return (await context.playground(playground)).logs_archived_at is not None
+    """Whether nothing more can come of an attempt."""
     job = await context.job(run.job)
     return job.attempt.number > run.attempt or job.ended

@@ -16,7 +16,6 @@ from starforge.api.links import link
 from starforge.api.mirror import mirror
 from starforge.api.scalars import BigInt
 from starforge.api.values import PageInfo, Reason, SignedRequest
-from starforge.api.workloads import attempt_of
 from starforge.domain import job, logs
 from starforge.domain.logs import LineMark, LogKind, LogState
 
@@ -89,7 +88,7 @@ class LogSource(Node):
             row,
             id=strawberry.ID(ids.log(row.run, row.key)),
             row=row,
-            attempt=attempt_of(row.run),
+            attempt=row.run.attempt,
             gaps=[mirror(LogGap, gap) for gap in row.gaps],
         )
 

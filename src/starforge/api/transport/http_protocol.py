@@ -12,8 +12,6 @@ from starforge.api.transport.front import BODY_MAX, Front, ready_bytes, request_
 
 ABORT = "starforge.abort"
 """In the scope's extensions of an HTTP request: cuts its connection, for a client that reads nothing."""
-TARGET = "starforge.target"
-"""In the same place: the target of the request as it was sent, in bytes, which may be the whole of an address."""
 FRONT = "starforge.front"
 """In the state of the lifespan: a Front, for requests to `FRONT_PATH`."""
 FRONT_PATH = b"/graphql"
@@ -53,7 +51,7 @@ class GatewayHttpProtocol(HttpToolsProtocol):
     def _begin(self) -> None:
         """The usual way."""
         held, self._held = self._held, None
-        self.scope["extensions"] = cast("Any", {ABORT: self.transport.abort, TARGET: self.url})
+        self.scope["extensions"] = cast("Any", {ABORT: self.transport.abort})
         super().on_headers_complete()
         if held:
             super().on_body(bytes(held))

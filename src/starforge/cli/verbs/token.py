@@ -1,6 +1,7 @@
 """`starforge token create | list | revoke`."""
 
 import os
+import re
 import secrets
 import sys
 from collections.abc import Sequence
@@ -11,7 +12,6 @@ from starforge.adapters.wiring import now, tokens
 from starforge.cli.answers import Json
 from starforge.cli.consoles import err_console, out_console, print_json
 from starforge.cli.exits import ExitCode
-from starforge.cli.spans import span
 from starforge.cli.views.tokens import token_sentence, tokens_table
 from starforge.domain.actions.create_token import create_token
 from starforge.domain.actions.revoke_token import revoke_token
@@ -19,6 +19,8 @@ from starforge.domain.errors import Problem, UserMistake
 from starforge.domain.rights import Role
 from starforge.domain.tokens import Token, TokenDraft
 
+_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_LIFE = re.compile(r"([0-9]{1,6})([mhdw])")
 _LONGEST = timedelta(days=3660)
 
 
@@ -63,10 +65,12 @@ def revoke(given: str, *, as_json: bool) -> ExitCode:
 def _expiry(life: str | None, at: datetime) -> datetime | None:
     if life is None:
         return None
-    length = span(life, "--expires", units="mhdw")
-    if length > _LONGEST:
-        raise UserMistake([Problem("INVALID", ("expires",), f"--expires {life}: give at most ten years.")])
-    return at + length
+    found = _LIFE.fullmatch(life)
+    span = int(found[1]) * _UNITS[found[2]] if found else timedelta()
+    if not timedelta() < span <= _LONGEST:
+        message = f"--expires {life}: give a number and m, h, d or w, for example 30d, at most ten years."
+        raise UserMistake([Problem("INVALID", ("expires",), message)])
+    return at + span
 
 
 def _as_json(token: Token) -> Json:

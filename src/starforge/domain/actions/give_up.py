@@ -12,7 +12,7 @@ from starforge.domain.teardown import TeardownState
 from starforge.domain.telling import write
 from starforge.domain.timeline import CommandFailed, CommandKind, Entry, Severity
 
-ADVICE = "Tell the people who run StarForge."
+_ADVICE = "Tell the people who run StarForge."
 
 
 def give_up(ports: Ports, lease: Lease, error: str, *, again_s: float) -> None:
@@ -52,7 +52,7 @@ def _after(ports: Ports, changes: Changes, job: Job, what: Command, error: str) 
 
 def _internal(what: Command, error: str, at: datetime) -> Reason:
     message = f"StarForge failed {what.tries} times to {what.kind.lower()} it ({error}); quote {what.id}."
-    return reason(ReasonCode.INTERNAL, message, at, advice=ADVICE)
+    return reason(ReasonCode.INTERNAL, message, at, advice=_ADVICE)
 
 
 def _without_archive(ports: Ports, changes: Changes, job: Job, why: Reason) -> Job:
@@ -73,5 +73,5 @@ def _blocked(job: Job, what: Command, error: str, at: datetime) -> Job:
     if teardown is None or teardown.state is TeardownState.RELEASED:
         return job
     message = f"What is left in the cluster can't be removed ({error}); it is tried again. Quote {what.id}."
-    why = keep_since(reason(ReasonCode.TEARDOWN_BLOCKED, message, at, advice=ADVICE), teardown.reason)
+    why = keep_since(reason(ReasonCode.TEARDOWN_BLOCKED, message, at, advice=_ADVICE), teardown.reason)
     return job.with_attempt(replace(job.attempt, teardown=replace(teardown, state=TeardownState.BLOCKED, reason=why)))

@@ -1,12 +1,11 @@
-"""Notes on every live job and playground whether its fleet can be heard; nothing else is decided on silence."""
+"""Notes on every live job whether its fleet can be heard; nothing else is decided on silence."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
 from starforge.domain.actions.apply import apply, guarded
-from starforge.domain.actions.hear_playgrounds import Word, mark_playgrounds
 from starforge.domain.changes import Changes
 from starforge.domain.deadlines import AWAY, OUTAGE_GRACE, ClockKind, grace
 from starforge.domain.errors import StaleRevision
@@ -18,6 +17,16 @@ from starforge.domain.telling import write
 from starforge.domain.timeline import Entry, FleetChanged, Severity
 
 _PAGE = 100
+
+
+@dataclass(frozen=True)
+class _Word:
+    """What is noted at `at`, and since when it is so; `code` is the kind of the problem."""
+
+    problem: str | None
+    code: ReasonCode
+    at: datetime
+    since: datetime
 
 
 def _always() -> bool:
@@ -40,7 +49,7 @@ def hear(
     grace before any of its clocks ends it. It stops when `problem` is not `still` so.
     """
     at, after, marked = ports.now(), None, False
-    word = Word(problem, code, at, since or at)
+    word = _Word(problem, code, at, since or at)
     which = JobFilter(active=True, fleets=(ports.fleet.name,))
     while still():
         page = ports.store.job_page(which, JobOrder(descending=False), Window(_PAGE, after=after))
@@ -51,12 +60,11 @@ def hear(
         if not page.has_next:
             break
         after = page.rows[-1][0]
-    marked = mark_playgrounds(ports, word, still) or marked
     if (tell or (marked and problem is None)) and still():
         _announce(ports, problem, at, since)
 
 
-def _mark(ports: Ports, jobs: Sequence[Job], word: Word) -> None:
+def _mark(ports: Ports, jobs: Sequence[Job], word: _Word) -> None:
     """All together if nobody interferes, else one by one."""
     changes = Changes()
     for job in jobs:
@@ -68,7 +76,7 @@ def _mark(ports: Ports, jobs: Sequence[Job], word: Word) -> None:
             guarded(ports, job.id, lambda found: _marked(Changes(), ports, found, word))
 
 
-def _differs(job: Job, word: Word) -> bool:
+def _differs(job: Job, word: _Word) -> bool:
     attempt = job.attempt
     if attempt.launched_at is None or job.ended:
         return False
@@ -77,7 +85,7 @@ def _differs(job: Job, word: Word) -> bool:
     return attempt.stale_code is not word.code
 
 
-def _marked(changes: Changes, ports: Ports, job: Job, word: Word) -> Changes | None:
+def _marked(changes: Changes, ports: Ports, job: Job, word: _Word) -> Changes | None:
     """`changes` with what becomes of a job; None if nothing does."""
     if not _differs(job, word):
         return None

@@ -7,22 +7,19 @@ from datetime import datetime, timedelta
 
 from starforge.domain.actions.apply import GUARD_TRIES, apply, command
 from starforge.domain.actions.launch import nonce_hash
-from starforge.domain.actions.observe_playground import Known, take_in
-from starforge.domain.actions.playgrounds import command as playground_command
 from starforge.domain.changes import Aspect, Changes, LogWrite, NewCommand, Watcher
 from starforge.domain.endings import corrected
 from starforge.domain.errors import StaleRevision, StoreUnavailable, Superseded
 from starforge.domain.job import Job, JobState
 from starforge.domain.logs import DRIVER, LogSource
-from starforge.domain.names import CommandId, JobId, RunKey, playground_of
+from starforge.domain.names import CommandId, JobId, RunKey
 from starforge.domain.news import News, Reading, changed_pods, gather, heed, kubernetes_entry, pod_entries
 from starforge.domain.observation import PodView, RunPhase, RunSeen, Seen
 from starforge.domain.pending import holds
-from starforge.domain.playground import Playground
 from starforge.domain.ports import Ports, Resume
 from starforge.domain.second_looks import SecondLooks
 from starforge.domain.settled import SEEN_EVERY, Settled
-from starforge.domain.strays import came_late, playground_came_late
+from starforge.domain.strays import came_late
 from starforge.domain.teardown import TeardownState
 from starforge.domain.telling import aspects, write
 from starforge.domain.timeline import CommandKind
@@ -39,7 +36,6 @@ class _Known:
     jobs: Mapping[JobId, Job]
     pods: Mapping[RunKey, Sequence[PodView]]
     sources: Mapping[RunKey, Sequence[LogSource]]
-    playgrounds: Mapping[JobId, Playground]
 
 
 @dataclass
@@ -123,10 +119,6 @@ class Observer:
         after: list[Job | None] = []
         for one in news:
             job = known.jobs.get(one.run.job)
-            playground = known.playgrounds.get(one.run.job)
-            if playground:
-                after.append(self._playground(changes, one, playground, known))
-                continue
             ours = job is not None and job.run == one.run and not job.ended
             after.append(self._one(changes, one, job, known) if job and ours else None)
             if one.newest and job and came_late(one.newest, job):
@@ -142,22 +134,10 @@ class Observer:
         """What the sweep would do in its next turn, at once: the code of a run that came late may be running."""
         return NewCommand(CommandId(f"command-{self.ports.random()}"), CommandKind.TEARDOWN, run, self.ports.now())
 
-    def _playground(self, changes: Changes, news: News, before: Playground, known: _Known) -> Job | None:
-        """As `_one`, for a playground, which is the job of one machine to whatever spaces out our work."""
-        if news.newest and playground_came_late(news.newest, before):
-            changes.commands.append(playground_command(self.ports, CommandKind.STOP_PLAYGROUND, before))
-        stored = Known(known.pods.get(news.run, ()), known.sources.get(news.run, ()))
-        after = take_in(self.ports, changes, news, before, stored)
-        return None if after.ended else after.as_job()
-
     def _load(self, runs: Sequence[RunKey]) -> _Known:
         store = self.ports.store
-        ids = [(run, playground_of(run)) for run in runs]
-        jobs = store.jobs_by_id([run.job for run, playground in ids if playground is None])
-        found = [playground for _, playground in ids if playground]
-        playgrounds = store.playgrounds_by_id(found) if found else {}
-        by_job = {JobId(id_): playground for id_, playground in playgrounds.items()}
-        return _Known(jobs, store.pods(runs), store.log_sources(runs), by_job)
+        jobs = store.jobs_by_id([run.job for run in runs])
+        return _Known(jobs, store.pods(runs), store.log_sources(runs))
 
     def _one(self, changes: Changes, news: News, before: Job, known: _Known) -> Job:
         """Adds what the news of a run means to the changes; the job as it is after them."""

@@ -10,16 +10,13 @@ from starforge.domain.actions.apply import apply, guarded
 from starforge.domain.actions.archive import archive
 from starforge.domain.actions.cancel import stop
 from starforge.domain.actions.give_up import failure, give_up
-from starforge.domain.actions.give_up_playground import explain_playground, give_up_playground
 from starforge.domain.actions.launch import launch
-from starforge.domain.actions.launch_playground import launch_playground
 from starforge.domain.actions.package import package
-from starforge.domain.actions.release_playground import release_playground
 from starforge.domain.actions.teardown import teardown
 from starforge.domain.changes import Changes, Command, Lease, Retry
 from starforge.domain.errors import FleetUnavailable, ObjectStoreUnavailable, Outside, StaleRevision, StoreUnavailable
 from starforge.domain.job import Attempt, Job, JobState
-from starforge.domain.names import CommandId, playground_of
+from starforge.domain.names import CommandId
 from starforge.domain.ports import Ports
 from starforge.domain.reason import Reason, ReasonCode, keep_since, reason
 from starforge.domain.teardown import looked
@@ -38,8 +35,6 @@ ACTIONS: Mapping[CommandKind, Callable[[Ports, Lease], None]] = {
     CommandKind.CANCEL: stop,
     CommandKind.ARCHIVE: archive,
     CommandKind.TEARDOWN: teardown,
-    CommandKind.START_PLAYGROUND: launch_playground,
-    CommandKind.STOP_PLAYGROUND: release_playground,
 }
 
 
@@ -47,9 +42,6 @@ _HELD_IN = {
     CommandKind.PACKAGE: (JobState.SUBMITTED, JobState.PACKAGING),
     CommandKind.LAUNCH: (JobState.LAUNCHING,),
 }
-
-
-_REMOVALS = (CommandKind.TEARDOWN, CommandKind.STOP_PLAYGROUND)
 
 
 Holding = Callable[[Ports, Lease], AbstractContextManager[object]]
@@ -86,7 +78,7 @@ def _perform(ports: Ports, lease: Lease) -> None:
 
 def _kills_its_workers(what: Command) -> bool:
     """Tries are counted when they begin. A removal goes on for ever, however it fails."""
-    return what.kind not in _REMOVALS and what.tries - what.outages > PARK_AFTER
+    return what.kind is not CommandKind.TEARDOWN and what.tries - what.outages > PARK_AFTER
 
 
 def _failed(ports: Ports, lease: Lease, error: str) -> None:
@@ -101,8 +93,7 @@ def _failed(ports: Ports, lease: Lease, error: str) -> None:
 def _give_up(ports: Ports, lease: Lease, error: str) -> None:
     what = lease.command
     try:
-        again_s = backoff_s(what.tries - what.outages)
-        (give_up_playground if playground_of(what.run) else give_up)(ports, lease, error, again_s=again_s)
+        give_up(ports, lease, error, again_s=backoff_s(what.tries - what.outages))
     except StaleRevision:
         _taken_over(lease)
     except StoreUnavailable:
@@ -142,10 +133,7 @@ def _outside(ports: Ports, lease: Lease, outside: Outside) -> None:
     _log.warning("command %s of %s waits: %s", lease.command.kind, lease.command.run, outside)
     what = lease.command
     try:
-        if playground_of(what.run):
-            explain_playground(ports, what, _outage(outside, ports))
-        else:
-            guarded(ports, what.run.job, lambda job: _explained(ports, job, what, outside))
+        guarded(ports, what.run.job, lambda job: _explained(ports, job, what, outside))
     except StaleRevision:
         return _taken_over(lease)
     retry = Retry(ports.now() + timedelta(seconds=backoff_s(what.tries)), outside.message, outage=True)

@@ -1,7 +1,7 @@
 """Compares both ways what a fleet has and what the database says: runs that nobody needs, and jobs without a run."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,11 +11,10 @@ from starforge.domain.actions.observe import Observer
 from starforge.domain.actions.remove_stray import is_there, remove, tell_held
 from starforge.domain.errors import FleetRefused
 from starforge.domain.job import Job, JobState
-from starforge.domain.names import JobId, PlaygroundId, RunKey, installation_id, playground_of
-from starforge.domain.playground import Playground
+from starforge.domain.names import JobId, RunKey, installation_id
 from starforge.domain.ports import Ports
-from starforge.domain.queries import JobFilter, JobOrder, PlaygroundFilter, Window
-from starforge.domain.strays import Stray, by_run, stray, stray_playground, superseded
+from starforge.domain.queries import JobFilter, JobOrder, Window
+from starforge.domain.strays import Stray, by_run, stray, superseded
 from starforge.domain.teardown import Found
 
 GRACE = timedelta(seconds=120)
@@ -61,7 +60,6 @@ def sweep(ports: Ports, *, dry_run: bool = False) -> Sequence[Finding]:
     known = ports.store.strays(ports.fleet.name)
     findings = [_finding(one, known.get(one.run), at) for one in _strays(ports, found, at)]
     findings += map(_without_run, islice(_silent(ports, found, at), LOOKS_MAX))
-    findings += map(_without_pod, islice(_silent_playgrounds(ports, found, at), LOOKS_MAX))
     if not dry_run:
         doubtful = [one.run for one in findings if one.stray and not one.stray.proven]
         ports.store.note_strays(ports.fleet.name, doubtful, at=at)
@@ -71,25 +69,12 @@ def sweep(ports: Ports, *, dry_run: bool = False) -> Sequence[Finding]:
 
 def _strays(ports: Ports, found: Mapping[RunKey, tuple[Found, ...]], at: datetime) -> Iterator[Stray]:
     """Those that are old enough, or are there still although they were released."""
-    jobs = _jobs(ports, sorted({run.job for run in found if playground_of(run) is None}))
+    jobs = _jobs(ports, sorted({run.job for run in found}))
     attempts = ports.store.attempts(superseded(found, jobs))
-    playgrounds = _playgrounds(ports, found)
     for run, objects in found.items():
-        id_ = playground_of(run)
-        one = (
-            stray_playground(run, objects, playgrounds.get(id_))
-            if id_
-            else stray(run, objects, jobs.get(run.job), attempts.get(run.job, ()))
-        )
+        one = stray(run, objects, jobs.get(run.job), attempts.get(run.job, ()))
         if one and (is_there(ports, one) if one.proven else at - one.since >= GRACE):
             yield one
-
-
-def _playgrounds(ports: Ports, found: Iterable[RunKey]) -> Mapping[PlaygroundId, Playground]:
-    ids, playgrounds = [id_ for run in found if (id_ := playground_of(run))], dict[PlaygroundId, Playground]()
-    for start in range(0, len(ids), _AT_ONCE):
-        playgrounds |= ports.store.playgrounds_by_id(ids[start : start + _AT_ONCE])
-    return playgrounds
 
 
 def _jobs(ports: Ports, ids: Sequence[JobId]) -> Mapping[JobId, Job]:
@@ -121,24 +106,6 @@ def _silent(ports: Ports, found: Mapping[RunKey, object], at: datetime) -> Itera
         if not page.has_next:
             return
         after = page.rows[-1][0]
-
-
-def _silent_playgrounds(ports: Ports, found: Mapping[RunKey, object], at: datetime) -> Iterator[Playground]:
-    """Live playgrounds that were launched a while ago and of which nothing is there."""
-    after, which = None, PlaygroundFilter(active=True, fleets=(ports.fleet.name,))
-    while True:
-        page = ports.store.playground_page(which, Window(_PAGE, after=after))
-        for _, one in page.rows:
-            if one.launched_at and one.launched_at < at - SILENT and one.key not in found:
-                yield one
-        if not page.has_next:
-            return
-        after = page.rows[-1][0]
-
-
-def _without_pod(playground: Playground) -> Finding:
-    why = f"The playground is {playground.state}, and nothing of it is there."
-    return Finding(playground.key, playground.pod_name, why, Step.ASK)
 
 
 def _without_run(job: Job) -> Finding:

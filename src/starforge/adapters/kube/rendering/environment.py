@@ -1,4 +1,4 @@
-"""The environment of the Ray containers, and of the servers of playgrounds."""
+"""The environment of the Ray containers."""
 
 from starforge.adapters.kube.labels import KubeObject
 from starforge.adapters.kube.rendering.places import ATTEMPT_DIR, ATTEMPT_KEY, CA_FILE
@@ -36,15 +36,6 @@ def environment(spec: JobSpec, pool: PoolSpec, config: KubeConfig, *, head: bool
     if head:
         entries |= {"RAY_JOB_STOP_WAIT_TIME_S": {"value": str(STOP_WAIT_S)}}
         entries |= {"STARFORGE_ATTEMPT_FILE": {"value": f"{ATTEMPT_DIR}/{ATTEMPT_KEY}"}}
-    return [{"name": name, **entry} for name, entry in entries.items()]
-
-
-def server_environment(machine: JobSpec, config: KubeConfig) -> list[KubeObject]:
-    """Variables of the server of a playground."""
-    entries: dict[str, KubeObject] = {"PYTHONUNBUFFERED": {"value": "1"}}
-    entries |= {variable.name: _entry(variable) for variable in machine.env}
-    if not asks_for_gpus(machine.primary, config):
-        entries |= {"NVIDIA_VISIBLE_DEVICES": {"value": "void"}}
     return [{"name": name, **entry} for name, entry in entries.items()]
 
 

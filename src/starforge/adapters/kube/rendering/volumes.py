@@ -1,4 +1,4 @@
-"""Volumes of a Pod, each with the place where its containers see it."""
+"""Volumes of a Ray Pod, each with the place where its containers see it."""
 
 from dataclasses import dataclass
 
@@ -24,11 +24,6 @@ def mounted(pool: PoolSpec, config: KubeConfig, *, secret: str, head: bool, caps
     if config.s3_ca_file:
         found.append(ca_bundle(secret))
     return found + _claims(config)
-
-
-def mounted_by_server(pool: PoolSpec, config: KubeConfig) -> list[Mounted]:
-    """What the server of a playground sees: memory to share, and the claims, which may hold its model."""
-    return [_shm(pool), *_claims(config)]
 
 
 def ca_bundle(secret: str) -> Mounted:

@@ -8,7 +8,7 @@ from starforge.adapters.kube.labels import ANNOTATION_FIRST_MACHINE, KubeObject
 from starforge.adapters.kube.rendering.resources import GPU
 from starforge.adapters.kube.views.containers import containers
 from starforge.adapters.kube.views.times import created, deletion_requested, parse_time
-from starforge.domain.names import LABEL_PLAYGROUND, LABEL_POOL
+from starforge.domain.names import LABEL_POOL
 from starforge.domain.observation import (
     ContainerRole,
     ContainerView,
@@ -26,10 +26,7 @@ _CONDITIONS_MAX = 20
 
 
 def role_of(pod: KubeObject) -> PodRole:
-    labels = pod["metadata"].get("labels") or {}
-    if LABEL_PLAYGROUND in labels:
-        return PodRole.PLAYGROUND
-    node_type = labels.get(NODE_TYPE)
+    node_type = (pod["metadata"].get("labels") or {}).get(NODE_TYPE)
     return {"head": PodRole.HEAD, "worker": PodRole.WORKER}.get(node_type or "", PodRole.SUBMITTER)
 
 

@@ -1,13 +1,13 @@
 """A RayJob and its Pods as JSON, as what the domain sees of a run."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from starforge.adapters.kube.labels import KubeObject
 from starforge.adapters.kube.views.pods import condition_view, pod_views
 from starforge.adapters.kube.views.times import deletion_requested, parse_time
-from starforge.domain.names import RunKey, playground_of
-from starforge.domain.observation import PodView, RayClusterView, RayJobView, RunPhase, RunSeen, rayjob_phase
+from starforge.domain.names import RunKey
+from starforge.domain.observation import RayClusterView, RayJobView, RunPhase, RunSeen, rayjob_phase
 from starforge.domain.redaction import redact_or_none
 
 MESSAGE_MAX = 20_000
@@ -54,18 +54,11 @@ def run_seen(
     """The run as it is; `rayjob` is None only if it is known that there is none. `gone` are Pods that just went."""
     views, lost = pod_views(pods, machines, at), pod_views(gone, machines, at)
     if rayjob is None:
-        return RunSeen(run, _phase(run, views), at, views, gone=lost)
+        return RunSeen(run, RunPhase.ABSENT, at, views, gone=lost)
     view = rayjob_view(rayjob, at)
     phase = rayjob_phase(view.job_status, view.deployment_status)
     cluster = raycluster_view(raycluster) if raycluster else None
     return RunSeen(run, phase, at, views, view, view.uid, view.message, cluster, lost)
-
-
-def _phase(run: RunKey, pods: Sequence[PodView]) -> RunPhase:
-    """Of a run without a RayJob: a playground is its Pod, and a job is not there whatever Pods are left of it."""
-    if not pods or playground_of(run) is None:
-        return RunPhase.ABSENT
-    return RunPhase.RUNNING if any(pod.ready for pod in pods) else RunPhase.WAITING
 
 
 def newest(objects: Iterable[KubeObject]) -> KubeObject | None:

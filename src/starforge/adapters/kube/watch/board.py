@@ -7,7 +7,7 @@ from starforge.adapters.kube.views.pods import assign_machines
 from starforge.adapters.kube.views.runs import newest, raycluster_view, run_seen
 from starforge.adapters.kube.watch.messages import Changed, Kind, Listed
 from starforge.adapters.kube.watch.uids import Uids
-from starforge.domain.names import RunKey, playground_of
+from starforge.domain.names import RunKey
 from starforge.domain.observation import RunSeen
 
 _NEEDED = frozenset({Kind.RAYJOB, Kind.POD})
@@ -17,8 +17,7 @@ class Board:
     """Objects by kind and uid. Nothing is told before RayJobs and Pods were listed: only then a run is complete.
 
     A Pod may be seen before its RayJob, as each kind is watched by itself: a run whose RayJob was never seen is told as
-    absent once a list lacks it that was begun after its Pod was seen, which is the second one that comes after it. A
-    playground has no RayJob, and is told at once.
+    absent once a list lacks it that was begun after its Pod was seen, which is the second one that comes after it.
     """
 
     def __init__(self, uids: Uids) -> None:
@@ -85,7 +84,7 @@ class Board:
             uid, of_run = found["metadata"]["uid"], self._by_run.setdefault((kind, run), {})
             self._uids.add(uid, run)
             before, of_run[uid] = of_run.get(uid), found
-            if kind is Kind.RAYJOB or playground_of(run):
+            if kind is Kind.RAYJOB:
                 self._sure.add(run)
             if kind in _NEEDED or (kind is Kind.RAYCLUSTER and _tells_more(before, found)):
                 self._dirty.add(run)

@@ -15,7 +15,6 @@ from starforge.adapters.store.tables.output import (
     MetricPointRow,
     MetricSeriesRow,
 )
-from starforge.adapters.store.tables.playgrounds import PlaygroundRow
 from starforge.adapters.store.tables.sweep import InstallationRow, StrayRow
 from starforge.adapters.store.tables.tokens import TokenRow
 from starforge.adapters.store.tables.work import CommandRow, ObserverRow, PulseRow
@@ -27,7 +26,6 @@ def _core(model: type[SQLModel]) -> Table:
     return METADATA.tables[str(model.__tablename__)]
 
 
-PLAYGROUND = _core(PlaygroundRow)
 JOB, ATTEMPT, POD = _core(JobRow), _core(AttemptRow), _core(PodRow)
 JOB_SERIES, JOB_LABEL = _core(JobSeriesRow), _core(JobLabelRow)
 COMMAND, OBSERVER, PULSE = _core(CommandRow), _core(ObserverRow), _core(PulseRow)

@@ -55,6 +55,6 @@ class IdempotencyRow(SQLModel, table=True):
     mutation: str = Field(primary_key=True, sa_type=Words)
     key: str = Field(primary_key=True, sa_type=Words)
     body_sha256: str = Field(sa_type=Words)
-    job_id: str = Field(sa_type=Words)
+    job_id: str = Field(sa_type=Words, sa_column_args=[ForeignKey("job.id", ondelete="CASCADE")])
     attempt: int
     created_at: datetime = Field(sa_type=Moment)

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import Index
+from sqlalchemy import ForeignKey, Index
 from sqlmodel import Field, SQLModel
 
 from starforge.adapters.store.columns import Big, Document, LongText, Moment, Words
@@ -56,7 +56,7 @@ class TimelineRow(SQLModel, table=True):
 
     id: str = Field(primary_key=True, sa_type=Words)
     position: int = Field(sa_type=Big)
-    job_id: str | None = Field(sa_type=Words)
+    job_id: str | None = Field(sa_type=Words, sa_column_args=[ForeignKey("job.id", ondelete="CASCADE")])
     attempt: int | None
     project: str | None = Field(sa_type=Words)
     fleet: str | None = Field(sa_type=Words)

@@ -83,7 +83,7 @@ class AttemptRow(SQLModel, table=True):
 class PodRow(SQLModel, table=True):
     __tablename__ = "pod"
 
-    job_id: str = Field(primary_key=True, sa_type=Words)
+    job_id: str = Field(primary_key=True, sa_type=Words, sa_column_args=[ForeignKey("job.id", ondelete="CASCADE")])
     attempt: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     uid: str = Field(primary_key=True, sa_type=Words)
     created_at: datetime = Field(sa_type=Moment)

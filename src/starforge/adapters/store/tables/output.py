@@ -14,7 +14,7 @@ class LogSourceRow(SQLModel, table=True):
 
     __tablename__ = "log_source"
 
-    job_id: str = Field(primary_key=True, sa_type=Words)
+    job_id: str = Field(primary_key=True, sa_type=Words, sa_column_args=[ForeignKey("job.id", ondelete="CASCADE")])
     attempt: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     key: str = Field(primary_key=True, sa_type=Words)
     lines: int = Field(sa_type=Big)
@@ -27,7 +27,7 @@ class LogChunkRow(SQLModel, table=True):
 
     __tablename__ = "log_chunk"
 
-    job_id: str = Field(primary_key=True, sa_type=Words)
+    job_id: str = Field(primary_key=True, sa_type=Words, sa_column_args=[ForeignKey("job.id", ondelete="CASCADE")])
     attempt: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     source: str = Field(primary_key=True, sa_type=Words)
     first: int = Field(primary_key=True, sa_type=Big, sa_column_kwargs={"autoincrement": False})
@@ -40,7 +40,7 @@ class LogPartRow(SQLModel, table=True):
 
     __tablename__ = "log_part"
 
-    job_id: str = Field(primary_key=True, sa_type=Words)
+    job_id: str = Field(primary_key=True, sa_type=Words, sa_column_args=[ForeignKey("job.id", ondelete="CASCADE")])
     attempt: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     source: str = Field(primary_key=True, sa_type=Words)
     first: int = Field(primary_key=True, sa_type=Big, sa_column_kwargs={"autoincrement": False})
@@ -55,7 +55,7 @@ class LogMoveRow(SQLModel, table=True):
     __tablename__ = "log_move"
     __table_args__ = (Index("log_move_due", "due_at"),)
 
-    job_id: str = Field(primary_key=True, sa_type=Words)
+    job_id: str = Field(primary_key=True, sa_type=Words, sa_column_args=[ForeignKey("job.id", ondelete="CASCADE")])
     attempt: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     source: str = Field(primary_key=True, sa_type=Words)
     due_at: datetime = Field(sa_type=Moment)

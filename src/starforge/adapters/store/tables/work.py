@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import Index, text
+from sqlalchemy import ForeignKey, Index, text
 from sqlmodel import Field, SQLModel
 
 from starforge.adapters.store.columns import LongText, Moment, Words
@@ -27,7 +27,7 @@ class CommandRow(SQLModel, table=True):
 
     id: str = Field(primary_key=True, sa_type=Words)
     kind: str = Field(sa_type=Words)
-    job_id: str = Field(sa_type=Words)
+    job_id: str = Field(sa_type=Words, sa_column_args=[ForeignKey("job.id", ondelete="CASCADE")])
     attempt: int
     due_at: datetime = Field(sa_type=Moment)
     tries: int
