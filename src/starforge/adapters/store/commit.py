@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy import Connection
 
-from starforge.adapters.store import capsules, commands, feed, health, jobs, logs, metrics, pulses, timeline
+from starforge.adapters.store import capsules, commands, feed, health, jobs, logs, metrics, nodes, pulses, timeline
 from starforge.adapters.store.owners import owners_of
 from starforge.domain.changes import Changes, Lease
 from starforge.domain.queries import FeedRow
@@ -24,21 +25,20 @@ def write(connection: Connection, changes: Changes, *, at: datetime, lease: Leas
     capsules.write_code(connection, changes)
     health.write(connection, changes.health)
     grown = logs.write_logs(connection, changes.logs, at=at)
-    told = [write for write in changes.jobs if write.aspects]
-    judged = [write for write in changes.health if write.told]
-    count = len(told) + len(changes.entries) + len(grown) + len(judged)
-    if not count:
-        return []
-    first = feed.reserve(connection, count)
-    first_entry = first + len(told)
-    first_log = first_entry + len(changes.entries)
-    first_health = first_log + len(grown)
-    rows = [feed.job_row(write, position, at=at) for position, write in enumerate(told, first)]
-    rows += [
-        feed.entry_row(entry, position, owners, at=at) for position, entry in enumerate(changes.entries, first_entry)
+    jobs_told = [partial(feed.job_row, write) for write in changes.jobs if write.aspects]
+    told = [
+        *jobs_told,
+        *(partial(feed.entry_row, entry, owners=owners) for entry in changes.entries),
+        *(partial(feed.log_row, write, owners=owners) for write in grown),
+        *(partial(feed.health_row, write) for write in changes.health if write.told),
+        *(partial(feed.nodes_row, write) for write in changes.nodes),
     ]
-    rows += [feed.log_row(write, position, owners, at=at) for position, write in enumerate(grown, first_log)]
-    rows += [feed.health_row(write, position, at=at) for position, write in enumerate(judged, first_health)]
-    timeline.write_entries(connection, list(enumerate(changes.entries, first_entry)), owners)
+    if not told:
+        return []
+    first = feed.reserve(connection, len(told))
+    rows = [row(position=position, at=at) for position, row in enumerate(told, first)]
+    timeline.write_entries(connection, list(enumerate(changes.entries, first + len(jobs_told))), owners)
+    for position, write_of in enumerate(changes.nodes, first + len(told) - len(changes.nodes)):
+        nodes.write(connection, write_of, position)
     feed.write_rows(connection, rows)
     return rows

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from starforge.adapters.store.owners import Owner
 from starforge.adapters.store.tables import FEED, FEED_HEAD
-from starforge.domain.changes import Aspect, JobWrite, LogWrite
+from starforge.domain.changes import Aspect, JobWrite, LogWrite, NodesWrite
 from starforge.domain.health import HealthWrite
 from starforge.domain.names import JobId
 from starforge.domain.queries import FeedKind, FeedRow
@@ -27,27 +27,31 @@ def reserve(connection: Connection, count: int) -> int:
     return head - count + 1
 
 
-def job_row(write: JobWrite, position: int, *, at: datetime) -> FeedRow:
+def job_row(write: JobWrite, *, position: int, at: datetime) -> FeedRow:
     job = replace(write.job, revision=write.job.revision + 1)
     return FeedRow(
         position, at, FeedKind.JOB, job.id, job.id, job.spec.project, job.revision, write.aspects, lambda: job
     )
 
 
-def entry_row(entry: Entry, position: int, owners: Mapping[JobId, Owner], *, at: datetime) -> FeedRow:
+def entry_row(entry: Entry, *, position: int, owners: Mapping[JobId, Owner], at: datetime) -> FeedRow:
     job = entry.run.job if entry.run else None
     return FeedRow(position, at, FeedKind.EVENT, entry.id, job, owners[job].project if job else None)
 
 
-def log_row(write: LogWrite, position: int, owners: Mapping[JobId, Owner], *, at: datetime) -> FeedRow:
+def log_row(write: LogWrite, *, position: int, owners: Mapping[JobId, Owner], at: datetime) -> FeedRow:
     run = write.source.run
     subject = f"{run} {write.source.key}"
     return FeedRow(position, at, FeedKind.LOG, subject, run.job, owners[run.job].project)
 
 
-def health_row(write: HealthWrite, position: int, *, at: datetime) -> FeedRow:
+def health_row(write: HealthWrite, *, position: int, at: datetime) -> FeedRow:
     report = write.report
     return FeedRow(position, at, FeedKind.HEALTH, report.subject, None, None, report.revision + 1)
+
+
+def nodes_row(write: NodesWrite, *, position: int, at: datetime) -> FeedRow:
+    return FeedRow(position, at, FeedKind.CAPACITY, write.fleet, None, None)
 
 
 def write_rows(connection: Connection, rows: Sequence[FeedRow]) -> None:

@@ -17,6 +17,7 @@ from starforge.adapters.store import (
     lists,
     logs,
     metrics,
+    nodes,
     parts,
     pulses,
     timeline,
@@ -28,6 +29,7 @@ from starforge.adapters.store.clock import DatabaseClock
 from starforge.adapters.store.engine import Database
 from starforge.adapters.store.failures import was_deadlock
 from starforge.adapters.store.job_cache import JobCache
+from starforge.domain.capacity.nodes import FleetNodes
 from starforge.domain.capsule import InlineFile
 from starforge.domain.changes import CapsuleRecord, Changes, CodeRecord, IdempotencyRecord, Lease, Upload
 from starforge.domain.errors import StoreUnavailable
@@ -74,6 +76,7 @@ class SqlStore:
         if not self.database.is_sqlite:
             self.now.follow(self.database.engine)
         self._job_cache = JobCache()
+        self._node_cache = nodes.NodeCache()
 
     def close(self) -> None:
         """Close every connection."""
@@ -99,6 +102,9 @@ class SqlStore:
 
     def health(self, *, at: datetime) -> HealthReading:
         return self._read(health.read, at=at)
+
+    def fleet_nodes(self, fleet: str) -> FleetNodes | None:
+        return self._read(self._node_cache.fleet_nodes, fleet)
 
     def parked(self, *, limit: int) -> Sequence[ParkedCommand]:
         return self._read(health.parked, limit=limit)

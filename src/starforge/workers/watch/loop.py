@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from starforge.domain.actions.observe import Observer
+from starforge.domain.actions.see_nodes import see_nodes
 from starforge.domain.changes import Watcher
 from starforge.domain.errors import StoreUnavailable, Superseded
 from starforge.domain.observation import Seen
@@ -90,6 +91,7 @@ class _Watch:
         pause = PAUSE_S
         while not self._stop.is_set():
             try:
+                see_nodes(self._ports, batch, self._observer.watcher)
                 self._observer.observe(batch)
                 self._hearing.take(batch)
                 return self._observer.tick()

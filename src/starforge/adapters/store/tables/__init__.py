@@ -3,6 +3,7 @@
 from sqlalchemy import Table
 from sqlmodel import SQLModel
 
+from starforge.adapters.store.tables.capacity import CapacityRow, NodeRow
 from starforge.adapters.store.tables.code import CapsuleRow, CodeRow, IdempotencyRow, InlineCodeRow, UploadRow
 from starforge.adapters.store.tables.feed import FeedHeadRow, FeedTableRow, TimelineRow
 from starforge.adapters.store.tables.health import HealthRow
@@ -36,4 +37,5 @@ LOG_PART, LOG_MOVE = _core(LogPartRow), _core(LogMoveRow)
 METRIC_SERIES, METRIC_POINT = _core(MetricSeriesRow), _core(MetricPointRow)
 CODE, UPLOAD, CAPSULE, INLINE_CODE = _core(CodeRow), _core(UploadRow), _core(CapsuleRow), _core(InlineCodeRow)
 TOKEN, HEALTH = _core(TokenRow), _core(HealthRow)
+NODE, CAPACITY = _core(NodeRow), _core(CapacityRow)
 INSTALLATION, STRAY = _core(InstallationRow), _core(StrayRow)
