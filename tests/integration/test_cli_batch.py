@@ -67,7 +67,7 @@ def sent(script: Script) -> list[list[str]]:
 
 def test_jobs_go_in_chunks_and_the_summary_tells_of_each(script: Script, batch: Path) -> None:
     takes(script)
-    result = run("submit", "--batch", batch, "--chunk", 2, "--json")
+    result = run("submit", "--batch", batch, "--chunk", 2, "--allow-unsatisfiable", "--json")
     assert result.exit_code == 0
     summary = json.loads(result.stdout)
     names = [f"digits-{number}" for number in range(1, 6)]
@@ -77,6 +77,7 @@ def test_jobs_go_in_chunks_and_the_summary_tells_of_each(script: Script, batch: 
     items = [item for call in script.arguments("submitJobs") for item in call["input"]["items"]]
     assert {item["code"]["digest"] for item in items} == {summary["codeDigest"]}
     assert [item["idempotencyKey"] for item in items] == [one["idempotencyKey"] for one in summary["outcomes"]]
+    assert all(item["allowUnsatisfiable"] for item in items)
     assert all({"key": "batch", "value": "b"} in item["spec"]["labels"] for item in items)
 
 

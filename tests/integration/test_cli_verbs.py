@@ -83,7 +83,7 @@ def user_error(kind: str, **given: Any) -> Json:
 
 def test_submit_sends_the_code_and_the_spec(script: Script, code: Path, tmp_path: Path) -> None:
     takes(script)
-    result = run("submit", code, "--idempotency-key", "mine")
+    result = run("submit", code, "--idempotency-key", "mine", "--allow-unsatisfiable")
     assert result.exit_code == 0
     assert "Submitted digits as job-1 (sent 2 files" in result.stdout
     [asked], [given] = script.arguments("prepareCode"), script.arguments("submitJob")
@@ -97,6 +97,7 @@ def test_submit_sends_the_code_and_the_spec(script: Script, code: Path, tmp_path
     packed = CapsulePacker(tmp_path).open_code(tmp_path / "sent.zip")
     assert given["input"]["code"] == {"digest": packed.digest}
     assert given["input"]["idempotencyKey"] == "mine"
+    assert given["input"]["allowUnsatisfiable"] is True
     assert given["input"]["spec"]["project"] is None
 
 

@@ -33,7 +33,7 @@ def values(gateway: Gateway) -> dict[str, Any]:
         "after": found["feed"]["cursor"], "since": "2020-01-01T00:00:00Z", "names": ["loss"], "query": "e",
         "keys": ["key"], "key": "key-1", "batch": "b1", "filter": {"active": True}, "seen": 500, "fromLine": 1,
         "input": a_submission(key="key-2"), "items": [a_submission(key="key-3", code=code)],
-        "code": code | {"transportSha256": "0" * 64, "bytes": 1, "files": 1},
+        "spec": a_submission()["spec"], "code": code | {"transportSha256": "0" * 64, "bytes": 1, "files": 1},
     }  # fmt: skip
 
 

@@ -26,9 +26,15 @@ def test_canonical_is_json_that_does_not_depend_on_order(value: object) -> None:
 
 def test_a_jobspec_has_all_that_is_run_and_no_ids() -> None:
     spec = a_spec()
-    assert json.loads(jobspec(spec)) == json.loads(json.dumps(asdict(spec)))
+    said = {name: value for name, value in asdict(spec).items() if name != "queue"}
+    assert json.loads(jobspec(spec)) == json.loads(json.dumps(said))
     assert b"job-1" not in jobspec(spec)
     assert b" " not in jobspec(spec).replace(b"python3 train.py", b"")
+
+
+def test_a_queue_is_part_of_it_where_one_is_named() -> None:
+    assert json.loads(jobspec(replace(a_spec(), queue="team-a")))["queue"] == "team-a"
+    assert body_sha256(replace(DRAFT, queue="team-a"), "digest") != body_sha256(DRAFT, "digest")
 
 
 def test_a_body_differs_with_the_draft_and_with_the_code() -> None:

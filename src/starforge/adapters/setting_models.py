@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from starforge.adapters import setting_types as types
 from starforge.adapters.setting_problems import PREFIX
 from starforge.domain.ports import FleetKind
+from starforge.domain.queue import Queueing
 
 SIGNATURE_MAX_S = 7 * 86400
 
@@ -116,6 +117,12 @@ class Settings(FromMapping):
     default_fleet_kind: types.Kind = _setting(
         FleetKind.KUBERAY, "Where jobs run: kuberay, local or simulated.", "kuberay"
     )
+    queue: types.QueueMode = _setting(
+        Queueing.AUTO,
+        "Whether a job waits until all its pools fit: auto, on or off. With auto it does on kuberay, unless Kueue is "
+        "installed, and on local.",
+        "on",
+    )
     fleet_name: types.DnsLabel | None = _setting(None, "Name of the fleet; its kind if it is not set.", "berlin")
     default_cpus: int = _setting(1, "CPUs of a machine whose pool names none.", ge=1)
     default_memory: types.Quantity = _setting("2Gi", "Memory of a machine whose pool names none.")
@@ -145,6 +152,8 @@ class Settings(FromMapping):
         "starforge/gpu-series", "Label of the nodes that holds their GPU series, for placing and for capacity.")
     k8s_gpu_passthrough: types.Switch = _setting(
         True, "Whether Pods ask for `nvidia.com/gpu`. 0 for clusters without GPUs; Ray's logical GPUs stay.", 0)
+    k8s_logical_gpus: int = _setting(
+        8, "GPUs that each labelled node is taken to have where Pods ask for none.", ge=0, le=1024)
     k8s_shm_size: types.Quantity = _setting("64Gi", "Size of /dev/shm; half the machine's memory at most.")
     k8s_storage_pvc: types.ObjectName | None = _setting(
         None, "Claim that every Pod of a job mounts.", "starforge-storage"

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 from starforge.domain.ports import FleetKind
 from starforge.domain.quantities import parse_bytes
+from starforge.domain.queue import Queueing
 from starforge.domain.rights import Role
 
 _SWITCH = {"0": False, "1": True, "false": False, "true": True}
@@ -35,6 +36,14 @@ def parse_fleet_kind(text: object) -> object:
     if isinstance(text, FleetKind):
         return text
     raise ValueError("must be kuberay, local or simulated")
+
+
+def parse_queueing(text: object) -> object:
+    if isinstance(text, str) and text in {one.lower() for one in Queueing}:
+        return Queueing(text.upper())
+    if isinstance(text, Queueing):
+        return text
+    raise ValueError("must be auto, on or off")
 
 
 def parse_gpus(text: object) -> object:
@@ -123,6 +132,7 @@ def _file(path: Path) -> Path:
 
 Switch = Annotated[bool, BeforeValidator(parse_switch)]
 Kind = Annotated[FleetKind, BeforeValidator(parse_fleet_kind)]
+QueueMode = Annotated[Queueing, BeforeValidator(parse_queueing)]
 Gpus = Annotated[dict[str, int], BeforeValidator(parse_gpus)]
 Quantity = Annotated[str, AfterValidator(_quantity)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]

@@ -11,6 +11,7 @@ from starforge.adapters.setting_models import ClientSettings, FromMapping, Setti
 from starforge.adapters.setting_problems import PREFIX, missing, not_together, too_few, unknown, wrong
 from starforge.domain.errors import Problem, SettingsWrong
 from starforge.domain.ports import FleetKind
+from starforge.domain.queue import Queueing
 
 
 def variable(field: str) -> str:
@@ -103,7 +104,7 @@ def as_table() -> str:
 
 
 def _show(default: object) -> str:
-    if isinstance(default, FleetKind):
+    if isinstance(default, FleetKind | Queueing):
         return default.lower()
     if isinstance(default, bool):
         return str(default).lower()

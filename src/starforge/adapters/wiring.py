@@ -17,6 +17,7 @@ from starforge.adapters.store import SqlStore, migrate
 from starforge.domain.errors import Problem, SettingsWrong, StoreUnavailable
 from starforge.domain.ports import Fleet, FleetKind, Identities, Nudge, ObjectStore, Ports, Publish, TokenStore
 from starforge.domain.queries import FeedRow
+from starforge.domain.queue import Queueing
 from starforge.domain.rights import Role
 from starforge.domain.spec import Deadlines, FleetDefaults
 
@@ -89,7 +90,14 @@ def _ports(settings: Settings, store: SqlStore, *, nudge: Nudge, publish: Publis
         now=store.now,
         random=lambda: secrets.token_hex(16),
         scratch=_scratch,
+        queueing=_queueing(settings),
     )
+
+
+def _queueing(settings: Settings) -> Queueing:
+    """The simulated fleet has a scheduler of its own to show."""
+    simulated = settings.default_fleet_kind is FleetKind.SIMULATED
+    return Queueing.OFF if simulated and settings.queue is Queueing.AUTO else settings.queue
 
 
 def prepare(settings: Settings) -> None:
@@ -199,6 +207,7 @@ def _kuberay(settings: Settings) -> Fleet:
             ca_file=_path(settings.k8s_ca_file),
             gpu_node_label=settings.k8s_gpu_node_label,
             gpu_passthrough=settings.k8s_gpu_passthrough,
+            logical_gpus=settings.k8s_logical_gpus,
             shm_size=settings.k8s_shm_size,
             storage_pvc=settings.k8s_storage_pvc,
             storage_shared=settings.k8s_storage_shared,

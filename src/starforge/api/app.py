@@ -36,7 +36,7 @@ from starforge.domain.rights import Caller
 
 CANCEL_AGAIN_S = 0.5
 _log = logging.getLogger(__name__)
-SHARED = frozenset({"job", "jobs", "jobLogs", "events", "health"})
+SHARED = frozenset({"job", "jobs", "jobLogs", "events", "health", "capacity"})
 """Subscriptions whose resolvers tell the opening and what comes live apart."""
 
 

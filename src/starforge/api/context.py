@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 from strawberry import Info
 
 from starforge.api.budget import POINTS, POINTS_PER_S, Budget
+from starforge.api.capacity.desk import CapacityDesk
 from starforge.api.feed.hub import Hub
 from starforge.api.health.desk import HealthDesk
 from starforge.api.loaders import Loaders
@@ -61,6 +62,7 @@ class Services:
         self._objects = ThreadPoolExecutor(4, thread_name_prefix=objects)
         self.log_reader = LogReader(ports, self.thread, self.objects_thread)
         self.health = HealthDesk(ports, hub, ping)
+        self.capacity = CapacityDesk(ports, hub, self.thread, self.health)
         self._loaders: tuple[int, Loaders] | None = None
 
     async def thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -90,6 +92,7 @@ class Services:
         for pool in (self._store, self._feed, self._objects):
             pool.shutdown(wait=False, cancel_futures=True)
         self.health.close()
+        self.capacity.close()
 
 
 async def _threaded(pool: ThreadPoolExecutor, call: Callable[[], T]) -> T:

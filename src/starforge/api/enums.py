@@ -6,6 +6,9 @@ from starforge.api.scalars import described
 from starforge.domain.actions.cancel import CancelStatus
 from starforge.domain.actions.submit import SubmitStatus
 from starforge.domain.actions.submit_many import BatchErrorPolicy
+from starforge.domain.capacity.fit import FitVerdict
+from starforge.domain.capacity.nodes import GpuSharing
+from starforge.domain.capacity.view import BlockKind, HolderKind
 from starforge.domain.changes import Aspect
 from starforge.domain.deadlines import ClockKind, ClockState
 from starforge.domain.health import HealthCheckKind, HealthStatus
@@ -15,6 +18,7 @@ from starforge.domain.observation import ContainerRole, ContainerState, PodPhase
 from starforge.domain.ports import FleetKind
 from starforge.domain.progress import NonFinite
 from starforge.domain.queries import JobCountKey, JobOrderField, LabelOperator
+from starforge.domain.queue import QueueKind
 from starforge.domain.reason import EvidenceSource, ReasonCode, ReasonOwner
 from starforge.domain.rights import Permission, Role
 from starforge.domain.teardown import TeardownState
@@ -178,6 +182,7 @@ described(
         "CAPSULE_INVALID": "The Capsule is damaged, missing or refused by a check.",
         "RUNTIME_ENV": "The Ray runtime environment could not be set up from the Capsule.",
         "IMAGE_PULL": "An image does not exist or can't be pulled.",
+        "QUEUED": "It waits in a queue for its turn.",
         "UNSCHEDULABLE": "No node has the GPUs, labels or tolerated taints that a machine needs.",
         "QUOTA": "A quota of the namespace or of the project is used up.",
         "VOLUME": "A volume can't be bound, attached or mounted.",
@@ -454,6 +459,7 @@ described(
         "LOGS": "A log source appeared, closed or was archived.",
         "OBSERVATION": "Whether and when the cluster was last heard.",
         "TEARDOWN": "How far removal of its cluster objects is.",
+        "QUEUE": "Its place in the queue.",
     },
     name="JobAspect",
 )
@@ -468,6 +474,14 @@ described(
         "DOWNLOAD": "Download its logs and its Capsule.",
     },
     name="WorkloadAction",
+)
+described(
+    QueueKind,
+    "Who decides about a queue.",
+    {
+        "STARFORGE": "StarForge: all pools or none, by priority, then by age, with backfill.",
+        "KUEUE": "Kueue.",
+    },
 )
 described(
     FleetKind,
@@ -684,6 +698,48 @@ described(
     {
         "ASC": "Smallest or oldest first.",
         "DESC": "Largest or newest first.",
+    },
+)
+described(
+    GpuSharing,
+    "How GPU devices are divided.",
+    {
+        "WHOLE": "A device is a whole GPU.",
+        "MIG": "A device is a MIG slice of a GPU.",
+        "TIME_SLICED": "A device is a share in time of a GPU.",
+        "DYNAMIC_CLAIMS": "Devices are handed out by resource claims, which are shown but not counted.",
+    },
+)
+described(
+    BlockKind,
+    "What blocks GPUs; each blocked GPU is counted under one cause, the first that applies in this order.",
+    {
+        "NOT_READY": "Its node can't be asked or says it is not ready.",
+        "CORDONED": "Its node is cordoned.",
+        "TAINTED": "Its node has a taint that jobs do not tolerate.",
+        "UNHEALTHY": "The device is there but not healthy.",
+        "NO_DEVICES": "The node is labelled with a series but its device plugin offers nothing.",
+        "UNLABELLED": "The node has no series label, so no job can ask for it.",
+        "OTHER": "Another cause, told by the message.",
+    },
+)
+described(
+    HolderKind,
+    "What holds GPUs.",
+    {
+        "JOB": "A job of StarForge.",
+        "PLAYGROUND": "A playground of StarForge.",
+        "FOREIGN": "A Pod that is not StarForge's and that the scheduler counts all the same.",
+    },
+)
+described(
+    FitVerdict,
+    "When a spec would find its GPUs.",
+    {
+        "NOW": "All pools fit right now.",
+        "LATER": "They fit once something ends or is unblocked.",
+        "NEVER": ("They do not fit even if the fleet were empty; submit refuses it unless `allowUnsatisfiable`."),
+        "UNKNOWN": "The cluster can't be asked and was not heard lately enough to say.",
     },
 )
 described(

@@ -7,6 +7,8 @@ import strawberry
 from strawberry import Info
 
 from starforge.api import ids
+from starforge.api.capacity.queries import fleet_capacity
+from starforge.api.capacity.types import FleetCapacity
 from starforge.api.context import Context, of_info
 from starforge.api.directives import cost, list_size
 from starforge.api.health.types import FleetHealth
@@ -46,6 +48,10 @@ class Fleet(Node):
         description="Whether its GPUs are logical only, as on a cluster without devices."
     )
     defaults: FleetDefaults = strawberry.field(description="What a spec gets where it says nothing.")
+
+    @strawberry.field(description="Its GPUs as last seen.", directives=[cost(5)])
+    async def capacity(self, info: Info) -> FleetCapacity:
+        return await fleet_capacity(of_info(info))
 
     @strawberry.field(description="Its health.", directives=[cost(5)])
     async def health(self, info: Info) -> FleetHealth:

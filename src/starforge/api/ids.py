@@ -27,8 +27,31 @@ def fleet(name: str) -> str:
     return f"fleet.{name}"
 
 
+def queue(fleet: str, kind: str, name: str) -> str:
+    return f"queue.{fleet}.{kind}.{name}"
+
+
+def capacity(fleet: str) -> str:
+    return f"capacity.{fleet}"
+
+
+def series(fleet: str, name: str) -> str:
+    return f"series.{fleet}.{name}"
+
+
+def node(fleet: str, name: str) -> str:
+    return f"node.{fleet}.{name}"
+
+
+def within(fleet: str, text: str) -> str | None:
+    """The name of the series or the node of a fleet whose id this is; None if it is none."""
+    named, _, rest = text.partition(".")
+    inner = f"{fleet}."
+    return rest.removeprefix(inner) if named in ("series", "node") and rest.startswith(inner) else None
+
+
 def kind(text: str) -> str:
-    """What an id is of: job, event, attempt, pod, log, capsule or fleet; anything else is of nothing."""
+    """What an id is of: job, event, attempt, pod, log, capsule, fleet, capacity, series or node; else of nothing."""
     return text.partition(".")[0] if "." in text else text.partition("-")[0]
 
 

@@ -120,6 +120,10 @@ class JobSpecInput:
         description=("Seconds between SIGTERM and removal when canceled, 0 to 3,600; the fleet's default if left out."),
         default=None,
     )
+    queue: str | None = strawberry.field(
+        description=("Queue to wait in, a Kueue LocalQueue where the fleet uses Kueue; the fleet's own if left out."),
+        default=None,
+    )
 
     def draft(self) -> spec.SpecDraft:
         """The spec as the domain takes it: not checked yet."""
@@ -164,9 +168,12 @@ class SubmitJobInput:
         description=("Makes the call safe to repeat: same key and body, same job; same key and other body, CONFLICT."),
         default=None,
     )
+    allow_unsatisfiable: bool = strawberry.field(
+        description="True to accept a job that no fleet could place today, because nodes will come.", default=False
+    )
 
     def submission(self) -> Submission:
-        return Submission(self.spec.draft(), self.code.code(), self.idempotency_key)
+        return Submission(self.spec.draft(), self.code.code(), self.idempotency_key, self.allow_unsatisfiable)
 
 
 @strawberry.input(description="Jobs to submit together.")

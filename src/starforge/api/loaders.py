@@ -7,6 +7,7 @@ from typing import Any
 from strawberry.dataloader import DataLoader
 
 from starforge.api.logs.reading import Ask, LogReader
+from starforge.api.queue_lengths import QueueName, queue_lengths
 from starforge.api.transport.pacing import PacedLoader, Together
 from starforge.domain.changes import CapsuleRecord
 from starforge.domain.job import Attempt, Job
@@ -80,6 +81,10 @@ class Loaders:
     @cached_property
     def log_lines(self) -> DataLoader[LogRange, Sequence[LogLine]]:
         return self._by(self._lines.ranges, list)
+
+    @cached_property
+    def queue_lengths(self) -> DataLoader[QueueName, int]:
+        return self._many(lambda names: queue_lengths(self._store, names), int)
 
     @cached_property
     def entry_pages(self) -> DataLoader[EventsAsked, Page[Entry]]:

@@ -1,14 +1,19 @@
 """What every mutation answers, and what its caller can put right."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import strawberry
 
 from starforge.api.directives import list_size
 from starforge.api.enums import UserErrorCode
 from starforge.api.interfaces import Workload
-from starforge.domain.errors import Problem, UserMistake
+from starforge.domain.errors import Problem, Unsatisfiable, UserMistake
 
+if TYPE_CHECKING:
+    from starforge.api.capacity.fit_types import FitReport
+
+LazyFitReport = Annotated["FitReport", strawberry.lazy("starforge.api.capacity.fit_types")]
 FIELD = (
     "Path of the input at fault from the argument's name on, list indexes as decimal strings; null if it is the whole "
     "request."
@@ -46,6 +51,12 @@ class ConflictError(UserError):
     )
 
 
+@strawberry.type(description="No fleet could ever place it.")
+class UnsatisfiableError(UserError):
+    field: list[str] | None = strawberry.field(description=FIELD)
+    fit: LazyFitReport = strawberry.field(description="Why, pool by pool.")
+
+
 @strawberry.type(description="A file of the code is refused.")
 class CodeError(UserError):
     field: list[str] | None = strawberry.field(description=FIELD)
@@ -65,7 +76,18 @@ _IN_THE_WAY = (UserErrorCode.CONFLICT, UserErrorCode.WRONG_STATE)
 
 def user_errors(mistake: UserMistake, *path: str, workload: Workload | None = None) -> list[UserError]:
     """The problems of a mistake, with `path` before each of their fields; `workload` is what stands in the way."""
+    if isinstance(mistake, Unsatisfiable):
+        return [_unsatisfiable(mistake, path)]
     return [_user_error(problem, path, workload) for problem in mistake.problems]
+
+
+def _unsatisfiable(mistake: Unsatisfiable, path: Sequence[str]) -> UserError:
+    from starforge.api.capacity.fit_types import FitReport
+
+    [problem] = mistake.problems
+    field = [*path, *problem.field]
+    code = UserErrorCode(problem.code)
+    return UnsatisfiableError(code=code, field=field, message=problem.message, fit=FitReport.of(mistake.fit))
 
 
 def _user_error(problem: Problem, path: Sequence[str], workload: Workload | None) -> UserError:

@@ -3,6 +3,9 @@
 import strawberry
 from strawberry.schema.config import StrawberryConfig
 
+from starforge.api.capacity.fits import FitQueries
+from starforge.api.capacity.queries import CapacityQueries
+from starforge.api.capacity.subscriptions import CapacitySubscriptions
 from starforge.api.capsules.mutations import CapsuleMutations
 from starforge.api.directives import with_directives
 from starforge.api.events import types as events
@@ -16,7 +19,7 @@ from starforge.api.jobs.mutations import JobMutations
 from starforge.api.jobs.queries import JobQueries
 from starforge.api.jobs.subscriptions import JobSubscriptions
 from starforge.api.logs.subscriptions import LogSubscriptions
-from starforge.api.payloads import CodeError, ConflictError, InputError
+from starforge.api.payloads import CodeError, ConflictError, InputError, UnsatisfiableError
 from starforge.api.plain_inputs import read_inputs_plainly
 from starforge.api.scalars import SCALARS
 from starforge.api.transport.compiled import CompiledExecutor
@@ -25,7 +28,7 @@ from starforge.api.viewer import ViewerQueries
 
 
 @strawberry.type(description="Everything that can be read.")
-class Query(ViewerQueries, JobQueries, CountQueries, FleetQueries, HealthQueries): ...
+class Query(ViewerQueries, JobQueries, CountQueries, FleetQueries, CapacityQueries, FitQueries, HealthQueries): ...
 
 
 @strawberry.type(
@@ -42,7 +45,9 @@ class Mutation(CapsuleMutations, JobMutations, BatchMutations): ...
         "Everything that can be followed live; each starts with a snapshot, or after a cursor, and then sends every change."
     )
 )
-class Subscription(JobSubscriptions, EventSubscriptions, LogSubscriptions, HealthSubscriptions): ...
+class Subscription(
+    JobSubscriptions, EventSubscriptions, LogSubscriptions, HealthSubscriptions, CapacitySubscriptions
+): ...
 
 
 EVENTS = [
@@ -65,7 +70,7 @@ def make_schema() -> GatewaySchema:
         query=Query,
         mutation=Mutation,
         subscription=Subscription,
-        types=[*EVENTS, InputError, ConflictError, CodeError],
+        types=[*EVENTS, InputError, ConflictError, CodeError, UnsatisfiableError],
         config=StrawberryConfig(scalar_map=dict(SCALARS)),
         execution_context_class=CompiledExecutor,
     )

@@ -69,16 +69,19 @@ _STABLE: Mapping[str, str] = {
     "Evidence": "source object path text observedAt",
     "Feed": "cursor retentionSeconds",
     "Fleet": "id",
+    "FleetCapacity": "id",
     "FleetEvent": f"{_EVENT} reason",
+    "GpuNode": "id",
     "Job": (
         "id name project fleet labels gpus ended reason revision createdAt createdBy releasedAt observation clocks pods "
         "allowedActions webUrl events priority state outcome exitCode spec attempt pools progress teardown logArchive "
-        "cancellation updatedAt launchedAt startedAt finishedAt logsArchivedAt endedAt capsule attempts podCounts history"
+        "cancellation updatedAt launchedAt startedAt finishedAt logsArchivedAt endedAt capsule attempts podCounts history "
+        "queue"
     ),
     "JobConnection": "edges nodes pageInfo totalCount totalCountExact",
     "JobCount": "value count",
     "JobEdge": "cursor node",
-    "JobSpec": "name project fleet description image command env pools deadlines labels priority cancelGraceSeconds",
+    "JobSpec": "name project fleet description image command env pools deadlines labels priority cancelGraceSeconds queue",
     "JobStateEvent": f"{_EVENT} jobState jobStateBefore reason",
     "KubernetesEvent": f"{_EVENT} kubernetesReason kubernetesType object reportedBy pod",
     "Label": "key value",
@@ -99,12 +102,15 @@ _STABLE: Mapping[str, str] = {
     "PodEvent": f"{_EVENT} phase pod",
     "Pool": "name primary series machines gpusPerMachine spec reason podCounts pods",
     "PoolSpec": "name series machines gpusPerMachine cpus memory memoryBytes shmSize image",
+    "Queue": "id name kind length",
+    "QueuePlace": "queue position gpusAhead estimatedStartAt decision decidedAt",
     "Progress": "step total fraction stepsPerSecond estimatedEndAt reportedAt metrics",
     "Query": "feed node nodes job jobs events jobCounts",
     "Reason": "code message advice whose retryable since evidence",
     "ReasonEvent": f"{_EVENT} reason",
     "RemainingObject": "object deletionRequestedAt finalizers",
     "SecretKey": "name key",
+    "SeriesCapacity": "id",
     "StateSpan": "state attempt enteredAt leftAt",
     "Teardown": "state startedAt remaining reason releasedAt",
     "TeardownEvent": f"{_EVENT} teardownState",
@@ -114,13 +120,22 @@ _UNSTABLE: Mapping[str, str] = {
     "Attempt": "rayJob placement",
     "Capsule": "contents download",
     "Feed": "at",
-    "Fleet": "name kind isDefault storageShared logicalGpus defaults health",
+    "Fleet": "name kind isDefault storageShared logicalGpus defaults capacity health",
+    "FleetCapacity": "name kind observedAt observation logicalGpus series waiting queues",
+    "GpuNode": (
+        "name fleet series total allocatable used free blocked logicalGpus sharing product ready cordoned taints causes "
+        "holders observedAt"
+    ),
     "Job": "observedAt logSources rayJobName metricNames metrics logs logSearch idempotencyKey diff placement",
     "LogEvent": "source",
     "LogSource": "key kind attempt container state lines bytes firstLineAt lastLineAt closedAt sha256 gaps pod download",
     "Observation": "observedAt",
     "Pod": "logSources",
-    "Query": "viewer fleets health",
+    "SeriesCapacity": (
+        "name labelled logicalGpus total allocatable used free blocked largestFree largestNode freeBlocks causes nodes "
+        "holders waiting"
+    ),
+    "Query": "viewer fleets capacity fits health",
 }
 
 _LOGS = "LogGap LogLine LogLineConnection LogLineEdge LogMatch LogMatchConnection LogMatchEdge TextRange"
@@ -130,11 +145,14 @@ _OBJECTS = (
 _SETTINGS_AND_CALLERS = "FleetDefaults Limits Placement RateLimit Viewer"
 _QUIET = "MetricSeries RayJob"
 _HEALTH = "AccessCheck Command CommandQueue FleetHealth Health HealthChange HealthCheck"
+_CAPACITY = "BlockCause CapacityChange Demand FitReport FleetFit FreeBlock Holder PoolFit Taint UnsatisfiableError"
 _DOINGS = (
     "Mutation Subscription CancelJobPayload CancelJobsPayload CancelOutcome PrepareCodePayload RetryJobPayload "
     "SubmitJobPayload SubmitJobsPayload SubmitOutcome CodeError ConflictError InputError EventChange JobChange LogChunk"
 )
-UNSTABLE_TYPES = frozenset(" ".join((_LOGS, _OBJECTS, _SETTINGS_AND_CALLERS, _QUIET, _HEALTH, _DOINGS)).split())
+UNSTABLE_TYPES = frozenset(
+    " ".join((_LOGS, _OBJECTS, _SETTINGS_AND_CALLERS, _QUIET, _HEALTH, _CAPACITY, _DOINGS)).split()
+)
 """Types of which no field is stable."""
 STABLE_FIELDS = frozenset(f"{kind}.{name}" for kind, names in _STABLE.items() for name in names.split())
 UNSTABLE_FIELDS = frozenset(f"{kind}.{name}" for kind, names in _UNSTABLE.items() for name in names.split())

@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 import strawberry
 from strawberry import Info
 
+from starforge.api.capacity.heard import Heard
 from starforge.api.context import of_info
 from starforge.api.directives import cost, list_size
 from starforge.api.enums import ClockSource, Freshness
@@ -133,6 +134,8 @@ class Observation(Mirror):
 
     @strawberry.field(description=("When the cluster last told us something about this; null if never."))
     def observed_at(self, info: Info) -> datetime | None:
+        if isinstance(self.mirrored, Heard):
+            return self.mirrored.observed_at
         return of_info(info).observed_at(self.mirrored, self.fleet)
 
     stale_since: datetime | None = strawberry.field(description=("Since when it can't be heard; null while it can."))
@@ -144,7 +147,7 @@ class Observation(Mirror):
     }
 
     @classmethod
-    def of(cls, row: job.Attempt, fleet: str | None = None) -> Self:
+    def of(cls, row: job.Attempt | Heard, fleet: str | None = None) -> Self:
         return mirror(cls, row, fleet=fleet)
 
 
@@ -202,13 +205,17 @@ class PageInfo:
     end_cursor: str | None = strawberry.field(description="Cursor of the last row, or null if the page is empty.")
 
 
-def _outage(row: job.Attempt) -> reason.Reason | None:
+def _outage(row: job.Attempt | Heard) -> reason.Reason | None:
+    if isinstance(row, Heard):
+        return row.problem
     if row.stale_since and row.stale_problem:
         return reason.reason(row.stale_code, row.stale_problem, row.stale_since)
     return None
 
 
-def freshness(row: job.Attempt) -> Freshness:
+def freshness(row: job.Attempt | Heard) -> Freshness:
+    if isinstance(row, Heard):
+        return row.freshness
     if row.released_at and row.ended_at:
         return Freshness.FINAL
     if row.launched_at is None:

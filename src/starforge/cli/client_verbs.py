@@ -32,6 +32,8 @@ def register(app: typer.Typer) -> None:
     """Adds them to the app."""
     for verb in (submit, jobs, job, logs, cancel, retry, pack):
         app.command(rich_help_panel=PANEL)(verb)
+    app.command(rich_help_panel=PANEL)(fits)
+    app.command(rich_help_panel="Health")(capacity)
     app.command(rich_help_panel="Health")(health)
 
 
@@ -52,6 +54,9 @@ def submit(
     idempotency_key: Annotated[
         str | None, typer.Option(help="Makes it safe to submit again: the same key finds the same job.")
     ] = None,
+    allow_unsatisfiable: Annotated[
+        bool, typer.Option("--allow-unsatisfiable", help="Take it also if no fleet could place it as it is today.")
+    ] = False,
     json: JSON = False,
 ) -> None:
     """Submit the job that a directory holds, or with --batch the many jobs of a file."""
@@ -60,13 +65,34 @@ def submit(
             raise typer.BadParameter("--batch has a key for each job of its own: leave --idempotency-key out.")
         from starforge.cli.verbs import submit_batch
 
-        wanted = submit_batch.Wanted(batch, directory, batch_id, chunk)
+        wanted = submit_batch.Wanted(batch, directory, batch_id, chunk, allow_unsatisfiable)
         raise typer.Exit(submit_batch.run(wanted, follow=follow, as_json=json))
     if directory is None or batch_id:
         raise typer.BadParameter("Name the directory of the code, or --batch with a file.")
     from starforge.cli.verbs import submit as verb
 
-    raise typer.Exit(verb.run(directory, follow=follow, idempotency_key=idempotency_key, as_json=json))
+    raise typer.Exit(
+        verb.run(
+            directory,
+            follow=follow,
+            idempotency_key=idempotency_key,
+            as_json=json,
+            allow_unsatisfiable=allow_unsatisfiable,
+        )
+    )
+
+
+def fits(
+    spec: Annotated[
+        Path, typer.Argument(metavar="SPECFILE", help="A starforge.yaml, or a directory with one in it.", exists=True)
+    ],
+    *,
+    json: JSON = False,
+) -> None:
+    """Show whether a job would find its GPUs; the exit code is 0 if now, 1 if later, and 2 if it would be refused."""
+    from starforge.cli.verbs import fits as verb
+
+    raise typer.Exit(verb.run(spec, as_json=json))
 
 
 def jobs(
@@ -179,6 +205,18 @@ def pack(
     if dry_run and output:
         raise typer.BadParameter("--dry-run writes nothing: leave it or --output out.")
     raise typer.Exit(verb.run(directory, output=output, as_json=json))
+
+
+def capacity(
+    *,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on with every change, until interrupted.")] = False,
+    fleet: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this fleet.")] = None,
+    json: JSON = False,
+) -> None:
+    """Show the GPUs there are: which are used by whom, which are free, which are blocked and why, and what waits."""
+    from starforge.cli.verbs import capacity as verb
+
+    raise typer.Exit(verb.run(fleet, watch=watch, as_json=json))
 
 
 def health(*, json: JSON = False) -> None:

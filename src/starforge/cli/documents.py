@@ -164,4 +164,41 @@ query Health {{
 }}
 """
 
+_HOLDERS = "holders { kind name workload { id } pool gpus since until releasing }"
+_NODE = f"id name series total used free blocked ready cordoned causes {{ cause gpus message since }} {_HOLDERS}"
+_SERIES = """
+series {
+  name labelled logicalGpus total allocatable used free blocked largestFree causes { cause gpus nodes message since }
+"""
+_FLEET_CAPACITY = "name kind observation { freshness observedAt staleSince problem { message } }"
+_WAITING = "waiting { workload { id name } pool series machines gpusPerMachine since message }"
+
+CAPACITY = f"""
+query Capacity($fleet: String) {{
+  capacity(fleet: $fleet) {{ {_FLEET_CAPACITY} {_SERIES} nodes {{ {_NODE} }} }} {_WAITING} }}
+}}
+"""
+
+FOLLOW_CAPACITY = f"""
+subscription FollowCapacity($fleet: String, $after: String) {{
+  capacity(fleet: $fleet, after: $after) {{
+    cursor kind at fleet {{ {_FLEET_CAPACITY} {_SERIES} }} {_WAITING} }}
+    changedNodes {{ {_NODE} }} removedNodeIds
+  }}
+}}
+"""
+
+FITS = """
+query Fits($spec: JobSpecInput!) {
+  fits(spec: $spec) {
+    verdict message fleet
+    fleets {
+      fleet verdict message observedAt latestStartAt
+      pools { pool verdict message placeable nodes } mustEnd { kind name workload { id } pool gpus nodes until }
+    }
+    userErrors { __typename code field message }
+  }
+}
+"""
+
 ALL = {name: text for name, text in globals().items() if name.isupper() and isinstance(text, str) and name[0] != "_"}

@@ -20,9 +20,10 @@ class ExitCode(IntEnum):
 
 
 EPILOG = (
-    "Exit codes: 0 done, and of a job that is followed SUCCEEDED; 1 the job FAILED; 2 wrong usage or refused; "
-    "3 the job was CANCELED; 4 the gateway can't be reached, wants another token or is broken; 5 there is no such "
-    "job or log; 130 interrupted. Settings: FORGE_URL (http://127.0.0.1:8000), FORGE_TOKEN."
+    "Exit codes: 0 done, and of a job that is followed SUCCEEDED; 1 the job FAILED, or does not fit now; 2 wrong "
+    "usage, refused, or it never fits; 3 the job was CANCELED; 4 the gateway can't be reached, wants another token or "
+    "is broken; 5 there is no such job, log or fleet; 130 interrupted. Settings: FORGE_URL (http://127.0.0.1:8000), "
+    "FORGE_TOKEN."
 )
 
 OUTCOMES = {

@@ -60,5 +60,6 @@ JOB_SPEC = Fields(
         "labels": ListOf(_LABEL, "[{key: team, value: vision}]"),
         "priority": _NUMBER,
         "cancelGraceSeconds": _NUMBER,
+        "queue": _TEXT,
     },
 )

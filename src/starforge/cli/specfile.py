@@ -45,11 +45,15 @@ class SpecFileRefused(SpecRefused):
 
 def read_spec(directory: Path) -> SpecFile:
     """The spec in a directory; SpecFileRefused if it is not there, is no YAML, or has another shape."""
-    path = directory / NAME
+    return read_spec_file(directory / NAME)
+
+
+def read_spec_file(path: Path) -> SpecFile:
+    """The spec in a file of any name, see `read_spec`."""
     try:
         text = path.read_bytes()
     except OSError as error:
-        what = f"There is no {NAME} in {directory}" if not path.exists() else f"{path} can't be read"
+        what = f"There is no {path.name} in {path.parent}" if not path.exists() else f"{path} can't be read"
         raise _refused(f"{what} ({error.strerror}): it says what to run, with the keys of JobSpecInput.") from error
     if len(text) > BYTES_MAX:
         raise _refused(f"{path} has more than 1 MiB; it is to hold the spec alone.")

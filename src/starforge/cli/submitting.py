@@ -56,7 +56,14 @@ def _field(error: Json) -> tuple[str, ...]:
     return tuple(path)
 
 
-def submit(gateway: Gateway, directory: Path, *, console: Console, idempotency_key: str | None = None) -> Submitted:
+def submit(
+    gateway: Gateway,
+    directory: Path,
+    *,
+    console: Console,
+    idempotency_key: str | None = None,
+    allow_unsatisfiable: bool = False,
+) -> Submitted:
     """The job of the directory. SpecRefused or CodeRefused if it can't be one; `console` is for progress."""
     file = read_spec(directory)
     with tempfile.TemporaryDirectory(prefix="starforge-", ignore_cleanup_errors=True) as scratch:
@@ -67,10 +74,16 @@ def submit(gateway: Gateway, directory: Path, *, console: Console, idempotency_k
         "spec": file.spec,
         "code": {"digest": code.digest},
         "idempotencyKey": idempotency_key or str(uuid.uuid4()),
+        **allowing(allow_unsatisfiable),
     }
     answer = again(lambda: gateway.ask(SUBMIT_JOB, input=given))["submitJob"]
     _refuse(answer, file)
     return Submitted(answer["status"], answer["job"], code, sent)
+
+
+def allowing(unsatisfiable: bool) -> Json:
+    """What a submission says besides, so that it is taken though no fleet could place it today."""
+    return {"allowUnsatisfiable": True} if unsatisfiable else {}
 
 
 def again(call: Callable[[], Result]) -> Result:

@@ -31,6 +31,7 @@ class Aspect(StrEnum):
     LOGS = "LOGS"
     OBSERVATION = "OBSERVATION"
     TEARDOWN = "TEARDOWN"
+    QUEUE = "QUEUE"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 StarForgeError                      code (an `ErrorCode` of the schema), retryable, a sentence for the person it reaches
 ├── UserMistake                     BAD_USER_INPUT: the caller can put it right; carries `problems`, one per field
 │   ├── SpecRefused                 the spec can't run as it is
+│   ├── Unsatisfiable               no fleet could ever place the spec; carries the `fit` that says why
 │   ├── CodeRefused                 the code can't be taken as it is
 │   ├── Conflict                    an idempotency key was used with another body
 │   ├── WrongState                  the job is not in a state that allows this
@@ -36,6 +37,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from starforge.domain.capacity.fit import FleetFit
     from starforge.domain.reason import Reason
 
 
@@ -76,6 +78,14 @@ class UserMistake(StarForgeError):
 
 
 class SpecRefused(UserMistake): ...
+
+
+class Unsatisfiable(UserMistake):
+    """`fit` is the report of the fleet, whose verdict is NEVER."""
+
+    def __init__(self, fit: "FleetFit") -> None:
+        super().__init__([Problem("UNSATISFIABLE", ("spec", "pools"), fit.message)])
+        self.fit = fit
 
 
 class CodeRefused(UserMistake): ...

@@ -11,7 +11,8 @@ from starforge.domain.errors import IllegalMove
 from starforge.domain.names import Digest, JobId, RunKey
 from starforge.domain.observation import RayJobView
 from starforge.domain.progress import Progress
-from starforge.domain.reason import Reason, ReasonCode
+from starforge.domain.queue import FIRST, QueuePlace, entered
+from starforge.domain.reason import Reason, ReasonCode, reason
 from starforge.domain.spec import JobSpec
 from starforge.domain.teardown import Teardown, TeardownState
 
@@ -130,8 +131,8 @@ class LogArchive:
 class Attempt:
     """One run of a job on a Ray cluster of its own. Times are None until the thing has happened.
 
-    `lost` says how a worker was lost while the command ran: it goes on, but may fail by it. `stale_code` is the kind of
-    `stale_problem`.
+    `queue` is None for one that never queues here. `lost` says how a worker was lost while the command ran: it goes on,
+    but may fail by it. `stale_code` is the kind of `stale_problem`.
     """
 
     number: int
@@ -164,6 +165,7 @@ class Attempt:
     stale_problem: str | None = None
     stale_code: ReasonCode = ReasonCode.API_UNAVAILABLE
     heard_again_at: datetime | None = None
+    queue: QueuePlace | None = None
 
     @property
     def state(self) -> JobState:
@@ -201,6 +203,12 @@ class Job:
         return self.state in END_STATES
 
     @property
+    def queues(self) -> bool:
+        """Whether it waits for its turn in our queue: nothing is done for it before."""
+        place = self.attempt.queue
+        return self.state is JobState.SUBMITTED and place is not None and place.admitted_at is None
+
+    @property
     def decided(self) -> bool:
         """Whether its outcome is known, so that nothing but teardown is left to do."""
         return self.attempt.outcome is not None
@@ -209,10 +217,11 @@ class Job:
         return replace(self, attempt=attempt)
 
 
-def new_attempt(spec: JobSpec, number: int, by: Actor, at: datetime) -> Attempt:
-    """An attempt as it is when it is asked for: SUBMITTED, its queue clock running."""
+def new_attempt(spec: JobSpec, number: int, by: Actor, at: datetime, *, queued: bool = False) -> Attempt:
+    """An attempt as it is when it is asked for: SUBMITTED, its queue clock running, and `queued` if jobs queue here."""
     clocks = deadlines.start(deadlines.new_clocks(spec.deadlines), ClockKind.QUEUE, at)
-    return Attempt(number, by, at, clocks, (StateSpan(JobState.SUBMITTED, at),))
+    attempt = Attempt(number, by, at, clocks, (StateSpan(JobState.SUBMITTED, at),))
+    return replace(attempt, queue=entered(at), reason=reason(ReasonCode.QUEUED, FIRST, at)) if queued else attempt
 
 
 def move(job: Job, to: JobState, at: datetime) -> Job:
@@ -222,7 +231,10 @@ def move(job: Job, to: JobState, at: datetime) -> Job:
     attempt = job.attempt
     at = max(at, attempt.spans[-1].entered_at)  # clocks of several hosts may disagree
     spans = (*attempt.spans[:-1], replace(attempt.spans[-1], left_at=at), StateSpan(to, at))
-    return job.with_attempt(_ENTER.get(to, _enter_plain)(replace(attempt, spans=spans), at))
+    attempt = replace(attempt, spans=spans)
+    if to is JobState.PENDING and job.spec.queue:
+        return job.with_attempt(replace(attempt, launched_at=at, reason=None))  # its queue clock runs on
+    return job.with_attempt(_ENTER.get(to, _enter_plain)(attempt, at))
 
 
 def advance(job: Job, to: JobState, at: datetime) -> Job:
@@ -232,6 +244,13 @@ def advance(job: Job, to: JobState, at: datetime) -> Job:
     for state in PATH[PATH.index(job.state) + 1 : PATH.index(to) + 1]:
         job = move(job, state, at)
     return job
+
+
+def has_left_queue(job: Job, at: datetime) -> Job:
+    """A launched job that waits in no queue of the cluster any more: its pre-running clock runs."""
+    if not job.spec.queue or job.state is not JobState.PENDING:
+        return job
+    return job.with_attempt(replace(job.attempt, clocks=_start_clocks(job.attempt, at)))
 
 
 def finish(job: Job, outcome: JobOutcome, why: Reason | None, at: datetime) -> Job:
@@ -257,12 +276,16 @@ def end(job: Job, at: datetime) -> Job:
 
 
 def _enter_pending(attempt: Attempt, at: datetime) -> Attempt:
-    clocks = deadlines.stop(attempt.clocks, [ClockKind.QUEUE], at)
-    return replace(attempt, clocks=deadlines.start(clocks, ClockKind.PRE_RUNNING, at), launched_at=at, reason=None)
+    return replace(attempt, clocks=_start_clocks(attempt, at), launched_at=at, reason=None)
+
+
+def _start_clocks(attempt: Attempt, at: datetime) -> deadlines.Clocks:
+    """From its turn on it is the pre-running clock that counts."""
+    return deadlines.start(deadlines.stop(attempt.clocks, [ClockKind.QUEUE], at), ClockKind.PRE_RUNNING, at)
 
 
 def _enter_running(attempt: Attempt, at: datetime) -> Attempt:
-    clocks = deadlines.stop(attempt.clocks, [ClockKind.PRE_RUNNING], at)
+    clocks = deadlines.stop(attempt.clocks, [ClockKind.QUEUE, ClockKind.PRE_RUNNING], at)
     return replace(attempt, clocks=deadlines.start(clocks, ClockKind.ACTIVE, at), started_at=at, reason=None)
 
 

@@ -15,9 +15,15 @@ def canonical(value: Any) -> bytes:
 
 def jobspec(spec: JobSpec) -> bytes:
     """The authoritative spec of a Capsule: everything that is run, and no ids."""
-    return canonical(asdict(spec))
+    return canonical(_said(spec))
 
 
 def body_sha256(draft: SpecDraft, code: Any) -> str:
     """What a submission says, for comparing it with an earlier one under the same idempotency key."""
-    return hashlib.sha256(canonical([asdict(draft), code])).hexdigest()
+    return hashlib.sha256(canonical([_said(draft), code])).hexdigest()
+
+
+def _said(spec: JobSpec | SpecDraft) -> dict[str, Any]:
+    """Its fields; one that came later is left out where it says nothing, so that the same is said as before."""
+    fields = asdict(spec)
+    return fields if fields["queue"] is not None else {name: fields[name] for name in fields if name != "queue"}

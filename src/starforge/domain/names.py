@@ -19,6 +19,7 @@ LABEL_JOB = "starforge.io/job"
 LABEL_ATTEMPT = "starforge.io/attempt"
 LABEL_INSTALLATION = "starforge.io/installation"
 LABEL_POOL = "starforge.io/pool"
+LABEL_PLAYGROUND = "starforge.io/playground"
 LABEL_PROJECT = "starforge.io/project"
 ANNOTATION_NAME = "starforge.io/name"
 

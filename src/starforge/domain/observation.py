@@ -153,7 +153,10 @@ class PodView:
 
 @dataclass(frozen=True)
 class RayJobView:
-    """A RayJob's status as found; `job_status` and `deployment_status` are KubeRay's own words, None before any."""
+    """A RayJob's status as found; `job_status` and `deployment_status` are KubeRay's own words, None before any.
+
+    `suspended` is what its spec says, as when another queue keeps it.
+    """
 
     name: str
     namespace: str
@@ -168,6 +171,16 @@ class RayJobView:
     observed_at: datetime | None = None
     ended_at: datetime | None = None
     deletion_requested_at: datetime | None = None
+    suspended: bool = False
+
+
+@dataclass(frozen=True)
+class WorkloadView:
+    """Kueue's Workload of a RayJob: whether it has its quota, and what Kueue says about that."""
+
+    name: str
+    admitted: bool
+    message: str | None = None
 
 
 @dataclass(frozen=True)
@@ -199,6 +212,7 @@ class RunSeen:
     message: str | None = None
     raycluster: RayClusterView | None = None
     gone: tuple[PodView, ...] = ()
+    workload: WorkloadView | None = None
 
 
 @dataclass(frozen=True)
@@ -254,11 +268,15 @@ class LogSeen:
 
 @dataclass(frozen=True)
 class FleetHeard:
-    """Whether the fleet can be asked: `problem` is None when it can, else `code` says of which kind it is."""
+    """Whether the fleet can be asked: `problem` is None when it can, else `code` says of which kind it is.
+
+    `other_queue` names whatever else of the fleet decides which jobs begin when, such as Kueue.
+    """
 
     at: datetime
     problem: str | None = None
     code: ReasonCode = ReasonCode.API_UNAVAILABLE
+    other_queue: str | None = None
 
 
 Seen = RunSeen | EventSeen | LogSeen | FleetHeard | NodesSeen

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from starforge.domain.failfast import OPERATOR_ACTS_S
 from starforge.domain.job import Job
-from starforge.domain.observation import EventSeen, PodRole, PodView, RayJobView, RunSeen
+from starforge.domain.observation import EventSeen, PodRole, PodView, RayJobView, RunSeen, WorkloadView
 from starforge.domain.placing import unplaced
 from starforge.domain.reason import Evidence, EvidenceSource, ObjectRef, Reason, ReasonCode, reason
 from starforge.domain.refused_pods import refused, unmounted
@@ -24,6 +24,8 @@ def holds(
     `seen` is None if only Events are new; `known` are all Pods that were seen before, also those that are gone.
     Events are told once, so what they said before, in `job.attempt.reason`, counts until its object has come further.
     """
+    if seen and seen.rayjob and seen.rayjob.suspended and job.spec.queue:
+        return in_other_queue(job.spec.queue, seen.workload, at)
     pods = seen.pods if seen else [pod for pod in known if pod.gone_at is None]
     gone = seen.gone if seen else ()
     found = [
@@ -38,6 +40,16 @@ def holds(
     if ending:
         return min(ending, key=lambda why: why.patience_s or 0.0)
     return found[0] if found else next(_idle_operator(job, pods, seen, at), None) or _starting(job, pods, known, at)
+
+
+def in_other_queue(queue: str, workload: WorkloadView | None, at: datetime) -> Reason:
+    """That Kueue keeps a run back, in its own words."""
+    if workload is None:
+        return reason(ReasonCode.QUEUED, f"Kueue has not looked at it yet: it is to wait in queue {queue}.", at)
+    said = (workload.message or "it says nothing about it").rstrip(".")
+    if workload.admitted:
+        return reason(ReasonCode.QUEUED, f"Kueue gives it its turn in queue {queue}: {said}.", at)
+    return reason(ReasonCode.QUEUED, f"It waits for its turn in Kueue's queue {queue}: {said}.", at)
 
 
 def _starting(job: Job, pods: Sequence[PodView], known: Sequence[PodView], at: datetime) -> Reason:

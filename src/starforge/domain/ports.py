@@ -34,6 +34,7 @@ from starforge.domain.queries import (
     UnmovedLog,
     Window,
 )
+from starforge.domain.queue import Queueing
 from starforge.domain.rights import Caller
 from starforge.domain.spec import FleetDefaults, JobSpec
 from starforge.domain.teardown import Found, RemainingObject
@@ -466,7 +467,8 @@ class Ports:
     """Everything an action may use.
 
     `scratch` gives a directory that is gone after its block, `random` 32 lower-case hexadecimal digits. `now` is the
-    same on every host. `lease` is that of the command that is being done: all its commits are made under it.
+    same on every host. `queueing` says whether jobs queue until they fit. `lease` is that of the command that is being
+    done: all its commits are made under it.
     """
 
     store: Store
@@ -479,6 +481,7 @@ class Ports:
     random: Callable[[], str]
     scratch: Callable[[], AbstractContextManager[Path]]
     lease: Lease | None = None
+    queueing: Queueing = Queueing.OFF
 
 
 __all__ = [

@@ -14,6 +14,7 @@ class ReasonCode(StrEnum):
     CAPSULE_INVALID = "CAPSULE_INVALID"
     RUNTIME_ENV = "RUNTIME_ENV"
     IMAGE_PULL = "IMAGE_PULL"
+    QUEUED = "QUEUED"
     UNSCHEDULABLE = "UNSCHEDULABLE"
     QUOTA = "QUOTA"
     VOLUME = "VOLUME"
@@ -106,6 +107,7 @@ _OWNERS: dict[ReasonCode, tuple[ReasonOwner, bool]] = {
     ReasonCode.CAPSULE_INVALID: (ReasonOwner.USER, False),
     ReasonCode.RUNTIME_ENV: (ReasonOwner.USER, True),
     ReasonCode.IMAGE_PULL: (ReasonOwner.USER, False),
+    ReasonCode.QUEUED: (ReasonOwner.CLUSTER, True),
     ReasonCode.UNSCHEDULABLE: (ReasonOwner.CLUSTER, True),
     ReasonCode.QUOTA: (ReasonOwner.CLUSTER, True),
     ReasonCode.VOLUME: (ReasonOwner.CLUSTER, True),

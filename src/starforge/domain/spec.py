@@ -58,7 +58,7 @@ class PoolSpec:
 class JobSpec:
     """What to run, with every default filled in. The first pool is the primary one: its machine zero is the Ray head.
 
-    `image` is None on a fleet without images.
+    `image` is None on a fleet without images. `queue` is one of the cluster to wait in, None for our own.
     """
 
     name: str
@@ -73,6 +73,7 @@ class JobSpec:
     labels: tuple[Label, ...]
     priority: int
     cancel_grace_seconds: int
+    queue: str | None = None
 
     @property
     def primary(self) -> PoolSpec:
@@ -124,6 +125,7 @@ class SpecDraft:
     labels: tuple[Label, ...] = ()
     priority: int | None = None
     cancel_grace_seconds: int | None = None
+    queue: str | None = None
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,8 @@ class FleetDefaults:
     """What a spec gets where it says nothing, and what the fleet can't do.
 
     `has_images` is False on fleets that run on this machine; `storage_shared` is False when the storage claim can be
-    mounted by one machine only; `logical_gpus` is True where GPUs are only counted and no device is behind them.
+    mounted by one machine only; `logical_gpus` is True where GPUs are only counted and no device is behind them;
+    `has_queues` says that a spec may name a queue of the cluster.
     """
 
     fleet: str
@@ -145,3 +148,4 @@ class FleetDefaults:
     has_images: bool = True
     storage_shared: bool = True
     logical_gpus: bool = False
+    has_queues: bool = False

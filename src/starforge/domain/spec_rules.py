@@ -19,6 +19,7 @@ _SERIES = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./-]{0,61}[A-Za-z0-9])?")
 _IMAGE = re.compile(r"[a-z0-9][a-zA-Z0-9._:/@-]{0,254}")
+_LOCAL_QUEUE = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?")
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,253}")
 _DNS = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 
@@ -26,7 +27,7 @@ _DNS = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 def freeze(draft: SpecDraft, defaults: FleetDefaults) -> JobSpec:
     """The spec with every default filled in; SpecRefused with all problems if it can't run."""
     problems = [*_head(draft, defaults), *_command(draft.command), *_env(draft.env), *_pools(draft, defaults)]
-    problems += [*_labels(draft.labels), *_limits(draft)]
+    problems += [*_labels(draft.labels), *_limits(draft), *_queue(draft.queue, defaults)]
     if problems:
         raise SpecRefused(problems)
     return JobSpec(
@@ -42,7 +43,16 @@ def freeze(draft: SpecDraft, defaults: FleetDefaults) -> JobSpec:
         labels=tuple(sorted(draft.labels, key=lambda label: label.key)),
         priority=draft.priority or 0,
         cancel_grace_seconds=_or(draft.cancel_grace_seconds, defaults.cancel_grace_seconds),
+        queue=draft.queue,
     )
+
+
+def _queue(queue: str | None, defaults: FleetDefaults) -> Iterator[Problem]:
+    if queue is not None and not defaults.has_queues:
+        message = f"Fleet {defaults.fleet} has no queues to choose from; leave it out to wait in StarForge's own."
+        yield Problem("INVALID", ("queue",), message)
+    elif queue is not None and not _LOCAL_QUEUE.fullmatch(queue):
+        yield Problem("INVALID", ("queue",), f"{queue!r} can't be the name of a Kueue LocalQueue.")
 
 
 def storable(text: str) -> bool:

@@ -7,7 +7,7 @@ from datetime import datetime
 from starforge.domain.changes import Aspect, Changes
 from starforge.domain.deadlines import Clock, ClockKind, ClockState
 from starforge.domain.job import Attempt, Job, JobOutcome, JobState, StateSpan
-from starforge.domain.reason import Reason, ReasonCode, same_story
+from starforge.domain.reason import ReasonCode, same_story
 from starforge.domain.teardown import Teardown, TeardownState
 from starforge.domain.timeline import (
     ClockChanged,
@@ -29,6 +29,7 @@ _FIELDS: dict[Aspect, tuple[str, ...]] = {
     Aspect.LOGS: ("archive",),
     Aspect.OBSERVATION: ("stale_since", "stale_problem", "stale_code"),
     Aspect.TEARDOWN: ("teardown",),
+    Aspect.QUEUE: ("queue",),
 }
 _CLOCKS = {
     ClockKind.QUEUE: "queue clock",
@@ -108,14 +109,18 @@ def _reason(old: Attempt | None, job: Job) -> Iterator[tuple[Detail, Severity, s
     new = job.attempt
     if old is None or new.outcome is not None or same_story(old.reason, new.reason):
         return
-    if _starts(old.reason) and _starts(new.reason):
-        return  # each machine that gets ready changes the sentence: state to show, no event
-    message = new.reason.message if new.reason else "Nothing holds it any more."
-    yield ReasonChanged(new.reason), Severity.INFO, message
+    if old.reason and new.reason and old.reason.code is new.reason.code and new.reason.code in _SHIFTING:
+        return  # each machine that gets ready, or that others take, changes the sentence: state to show, no event
+    yield ReasonChanged(new.reason), Severity.INFO, new.reason.message if new.reason else _freed(old, new)
 
 
-def _starts(why: Reason | None) -> bool:
-    return why is not None and why.code is ReasonCode.STARTING
+_SHIFTING = frozenset({ReasonCode.STARTING, ReasonCode.QUEUED})
+
+
+def _freed(old: Attempt, new: Attempt) -> str:
+    """What is said when nothing holds it any more."""
+    queued = old.reason is not None and old.reason.code is ReasonCode.QUEUED
+    return f"It leaves the queue. {new.queue.decision}" if queued and new.queue else "Nothing holds it any more."
 
 
 def _clocks(old: Attempt | None, new: Attempt) -> Iterator[tuple[Detail, Severity, str]]:

@@ -7,7 +7,17 @@ from datetime import datetime
 from starforge.domain.endings import corrected, ended, ended_itself, exited, ran
 from starforge.domain.failfast import spent
 from starforge.domain.heads import head_lost, head_of
-from starforge.domain.job import Attempt, Job, JobOutcome, JobState, RunIdentity, advance, conclude, finish
+from starforge.domain.job import (
+    Attempt,
+    Job,
+    JobOutcome,
+    JobState,
+    RunIdentity,
+    advance,
+    conclude,
+    finish,
+    has_left_queue,
+)
 from starforge.domain.losses import EXPLAINS, lost_worker
 from starforge.domain.names import run_name
 from starforge.domain.observation import ENDED_PHASES, PodView, RunPhase, RunSeen
@@ -48,7 +58,8 @@ def _by_phase(job: Job, seen: RunSeen, waits_for: Reason | None, at: datetime) -
         return _absent(job, at)
     if seen.phase is RunPhase.RUNNING:
         return _held_up(advance(job, JobState.RUNNING, at), seen, at)
-    return _wait(_launched(job, at), waits_for, at)
+    job = _launched(job, at)
+    return _wait(job if seen.rayjob and seen.rayjob.suspended else has_left_queue(job, at), waits_for, at)
 
 
 def _held_up(job: Job, seen: RunSeen, at: datetime) -> Job:

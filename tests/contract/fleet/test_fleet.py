@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from starforge.domain.capacity.nodes import NodesSeen, NodeView
 from starforge.domain.health import Access, HealthStatus
-from starforge.domain.observation import ENDED_PHASES, FleetHeard, LogSeen, RunPhase, RunSeen
+from starforge.domain.observation import ENDED_PHASES, FleetHeard, LogSeen, RunPhase, RunSeen, Seen
 from starforge.domain.ports import LaunchOrder, StopAnswer
 from starforge.domain.wire import Started
 from tests.contract.fleet.plug import Code, FleetUnderTest, Reader, Watching, is_phase, undated
@@ -232,7 +233,29 @@ def test_an_idle_fleet_is_heard_again_and_again(under_test: FleetUnderTest) -> N
         watching.until("that the fleet is there", lambda seen: isinstance(seen, FleetHeard) and seen.problem is None)
     heard = [seen.at for seen in watching.seen if isinstance(seen, FleetHeard)]
     assert heard == sorted(heard)
-    assert len(heard) == len(watching.seen)
+    nodes = [seen for seen in watching.seen if isinstance(seen, NodesSeen)]
+    assert [seen.whole for seen in nodes] == [True]
+    assert len(heard) + len(nodes) == len(watching.seen)
+
+
+def test_what_a_run_holds_is_told_with_its_node_until_it_is_gone(under_test: FleetUnderTest) -> None:
+    watching, nodes, order = Watching(under_test), dict[str, NodeView](), under_test.order(Code.RUNS_ON)
+
+    def holds(seen: Seen) -> bool:
+        if isinstance(seen, NodesSeen):
+            nodes.update({node.name: node for node in seen.nodes})
+        return any(claim.run == order.run for node in nodes.values() for claim in node.claims)
+
+    watching.until("its nodes", lambda seen: isinstance(seen, NodesSeen) and seen.whole and not holds(seen))
+    under_test.fleet.launch(order)
+    watching.until("that the run holds GPUs", holds)
+    held = [node for node in nodes.values() if any(claim.run == order.run for claim in node.claims)]
+    claims = [claim for node in held for claim in node.claims if claim.run == order.run]
+    assert {claim.pool for claim in claims} == {pool.name for pool in order.spec.pools}
+    assert sum(claim.room.gpus for claim in claims) == order.spec.gpus
+    assert sum(node.used.gpus for node in held) == order.spec.gpus
+    under_test.fleet.delete(order.run)
+    watching.until("that it holds none", lambda seen: isinstance(seen, NodesSeen) and not holds(seen))
 
 
 def test_a_fleet_that_works_says_so_and_asks_for_nothing_again(under_test: FleetUnderTest) -> None:

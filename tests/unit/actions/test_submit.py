@@ -6,8 +6,17 @@ from dataclasses import replace
 import pytest
 
 from starforge.domain.actions.submit import Submission, SubmitStatus, submit
+from starforge.domain.capacity.fit import FitVerdict
 from starforge.domain.capsule import InlineFile
-from starforge.domain.errors import CodeRefused, Conflict, SpecRefused, StaleRevision, StoreUnavailable, UserMistake
+from starforge.domain.errors import (
+    CodeRefused,
+    Conflict,
+    SpecRefused,
+    StaleRevision,
+    StoreUnavailable,
+    Unsatisfiable,
+    UserMistake,
+)
 from starforge.domain.job import JobState
 from starforge.domain.names import Digest
 from starforge.domain.ports import Ports
@@ -121,6 +130,36 @@ def test_text_that_is_no_unicode_is_refused(world: World) -> None:
 def test_code_that_nobody_announced_is_not_found(world: World) -> None:
     what = Submission(DRAFT, Digest("0" * 64))
     assert mistakes(world.ports, what, SpecRefused) == {("code", "digest"): "CODE_NOT_FOUND"}
+
+
+LARGE = replace(DRAFT, pools=(replace(DRAFT.pools[0], gpus_per_machine=8),))
+
+
+def test_what_no_node_could_ever_hold_is_refused(world: World) -> None:
+    world.see_node(gpus=4)
+    with pytest.raises(Unsatisfiable) as refused:
+        submit(world.ports, Submission(LARGE, FILES), ANN)
+    fit = refused.value.fit
+    assert (fit.verdict, [pool.verdict for pool in fit.pools]) == (FitVerdict.NEVER, [FitVerdict.NEVER])
+    assert [(one.code, one.field, one.message) for one in refused.value.problems] == [
+        ("UNSATISFIABLE", ("spec", "pools"), fit.message)
+    ]
+    assert world.sql.job_count(JobFilter(), at_most=10) == 0
+    submit(world.ports, Submission(DRAFT, FILES), ANN)
+
+
+def test_what_is_unknown_is_taken(world: World) -> None:
+    submit(world.ports, Submission(LARGE, FILES), ANN)
+    world.see_node(gpus=4)
+    world.clock.forward(3600)
+    submit(world.ports, Submission(LARGE, FILES), ANN)
+
+
+def test_what_can_t_be_placed_today_is_taken_if_asked_for_and_replayed(world: World) -> None:
+    world.see_node(gpus=4)
+    made = submit(world.ports, Submission(LARGE, FILES, "key", allow_unsatisfiable=True), ANN)
+    again = submit(world.ports, Submission(LARGE, FILES, "key"), ANN)
+    assert (made.status, again.status, again.job.id) == (SubmitStatus.CREATED, SubmitStatus.REPLAYED, made.job.id)
 
 
 def test_a_conflict_in_the_store_that_is_no_replay_is_not_hidden(world: World) -> None:

@@ -6,7 +6,7 @@ import pytest
 from starforge.domain.actions.submit import Submission, SubmitStatus
 from starforge.domain.actions.submit_many import BATCH_MAX, BatchErrorPolicy, ItemOutcome, submit_many
 from starforge.domain.capsule import InlineFile
-from starforge.domain.errors import CodeRefused, Problem, SpecRefused, StaleRevision, UserMistake
+from starforge.domain.errors import CodeRefused, Problem, SpecRefused, StaleRevision, Unsatisfiable, UserMistake
 from starforge.domain.idempotency import KEPT, PROMISED
 from starforge.domain.names import Digest
 from starforge.domain.queries import JobFilter, JobOrder, Window
@@ -122,6 +122,14 @@ def test_one_that_is_cut_before_or_after_its_commit_can_be_sent_again(new_world:
             send(world, item("a"), item("b"))
         assert statuses(send(world, item("a"), item("b"))) == [status] * 2
         assert len(names(world)) == 2
+
+
+def test_what_no_node_could_ever_hold_is_refused_alone(world: World) -> None:
+    world.see_node(gpus=4)
+    large = Submission(replace(DRAFT, pools=(replace(DRAFT.pools[0], gpus_per_machine=8),)), FILES)
+    done = send(world, large, item("a"), replace(large, allow_unsatisfiable=True))
+    assert statuses(done) == [S.REFUSED, S.CREATED, S.CREATED]
+    assert isinstance(done[0].mistake, Unsatisfiable)
 
 
 @pytest.mark.parametrize("count", [0, BATCH_MAX + 1])

@@ -14,8 +14,10 @@ from starforge.domain.actions.enforce_deadlines import enforce_deadlines
 from starforge.domain.actions.observe import Observer
 from starforge.domain.actions.perform import LEASE_S, perform
 from starforge.domain.actions.submit import Submission, submit
+from starforge.domain.capacity.nodes import NodesSeen, NodeView, Room
 from starforge.domain.capsule import InlineFile
-from starforge.domain.changes import Lease
+from starforge.domain.changes import Changes, Lease, NodesWrite
+from starforge.domain.health import ObserverHeard
 from starforge.domain.job import Actor, ActorKind, Job, JobState
 from starforge.domain.logs import DRIVER, LogLine, LogSource
 from starforge.domain.names import CommandId, JobId, RunKey
@@ -175,6 +177,13 @@ class World:
 
     def progress(self, step: int, **metrics: float) -> str:
         return f"::starforge:: {json.dumps({'type': 'progress', 'step': step, 'total': 100, 'metrics': metrics})}"
+
+    def see_node(self, gpus: int, series: str = "h200") -> None:
+        """One node with so many GPUs, told by an observer that hears the fleet."""
+        self.sql.renew_observer("home", holder="one", at=self.clock(), lease_s=3600)
+        self.sql.note_heard("home", holder="one", heard=ObserverHeard(self.clock(), 0.1))
+        node = NodeView("node-a", series, gpus, Room(gpus, 64_000, 2**40, 100))
+        self.sql.commit(Changes(nodes=[NodesWrite("home", NodesSeen(self.clock(), (node,)))]), at=self.clock())
 
     # --- what is there ------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ OURS = [type_ for name, type_ in CORE.type_map.items() if not name.startswith("_
 FIELDS = [(type_, name, field) for type_ in OURS for name, field in getattr(type_, "fields", {}).items()]
 OUTPUTS = [(type_, name, field) for type_, name, field in FIELDS if isinstance(field, GraphQLField)]
 
-SMALL = {"Clock", "EnvVar", "HttpHeader", "Label", "LogGap", "PoolSpec", "TextRange"}
+SMALL = {"Clock", "EnvVar", "FreeBlock", "HttpHeader", "Label", "LogGap", "PoolSpec", "TextRange"}
 """Values of which an object has few: a list of them costs as much as one."""
 
 

@@ -16,6 +16,8 @@ from starforge.api.cursors import feed_cursor
 from starforge.api.feed.hub import Hub
 from starforge.api.schema import make_schema
 from starforge.domain.actions.cancel import Wish, cancel
+from starforge.domain.capacity.nodes import Claim, NodesSeen, NodeView, Room
+from starforge.domain.changes import Changes, NodesWrite
 from starforge.domain.errors import StarForgeError
 from starforge.domain.job import Actor, ActorKind
 from starforge.domain.names import JobId
@@ -93,6 +95,9 @@ def places(world: World) -> dict[str, Place]:
     for job in jobs.values():
         world.say(job, f"printed by {job}")
     cancel(world.ports, jobs[OWN], Wish(ANN))
+    hold_gpus(world, *jobs.values())
+    for project in jobs:
+        world.pending(replace(DRAFT, name=f"waits-in-{project}", project=project))
     return {project: place_of(world, job, project) for project, job in jobs.items()} | {ABSENT: NOWHERE}
 
 
@@ -100,6 +105,15 @@ def place_of(world: World, job: JobId, project: str) -> Place:
     capsule = world.job(job).capsule
     assert capsule is not None
     return Place(job, capsule, world.entries(job)[0].id, f"pod.{job}.1.{world.pods(job)[0].uid}", project)
+
+
+def hold_gpus(world: World, *jobs: JobId) -> None:
+    """A node that they share with a foreign Pod."""
+    one = Room(gpus=1)
+    claims = [Claim(job, f"{job}-head", "training", one, world.run(job), pool="train") for job in jobs]
+    node = NodeView("node-a", "h200", 4, Room(4, 9000, 2**40, 100), claims=(*claims, Claim("x", "foreign", "x", one)))
+    seen = NodesSeen(world.clock(), (node,), whole=True)
+    world.sql.commit(Changes(nodes=[NodesWrite("home", seen)]), at=world.clock())
 
 
 def a_caller(role: Role) -> Caller:
@@ -138,8 +152,11 @@ QUERIES = {
     "events": "{ events(first: 99) { nodes { id workload { id } } } }",
     "events of a job": "query($job: ID!) { events(filter: {workloads: [$job]}, first: 9) { nodes { id } } }",
     "viewer": "{ viewer { projects } }",
+    "capacity of holders": "{ capacity { series { holders { name pool workload { id project } } } } }",
+    "capacity of nodes": "{ capacity { series { nodes { holders { name pool workload { id project } } } } } }",
+    "capacity that is waited for": "{ capacity { waiting { pool message workload { id project } } } }",
 }
-OF_NOBODY = {"feed", "fleets", "health"}
+OF_NOBODY = {"feed", "fleets", "fits", "health"}
 """They show everybody the same."""
 
 
@@ -168,6 +185,33 @@ async def test_totals_count_what_the_caller_may_see(world: World, places: dict[s
         assert result.data is not None
         counts[role] = result.data["jobs"]["totalCount"]
     assert counts[Role.VIEWER] == counts[Role.SUBMITTER] < counts[Role.ADMIN]
+
+
+@pytest.mark.parametrize("role", Role)
+async def test_what_is_held_by_others_has_no_name(world: World, places: dict[str, Place], role: Role) -> None:
+    result = await answer(world, role, "{ capacity { series { holders { name pool gpus kind } } } }", places[OWN])
+    assert result.data is not None
+    holders = result.data["capacity"][0]["series"][0]["holders"]
+    sees_all = role is Role.ADMIN
+    assert [one["gpus"] for one in holders] == [1, 1, 1]
+    assert {one["name"] for one in holders} == {f"in-{OWN}", *((f"in-{OTHER}", "x/foreign") if sees_all else (None,))}
+    assert [one["pool"] for one in holders if one["kind"] == "JOB"].count(None) == (0 if sees_all else 1)
+
+
+async def test_what_holds_a_job_of_others_is_told_in_numbers_alone(world: World, places: dict[str, Place]) -> None:
+    result = await answer(world, Role.VIEWER, "{ capacity { waiting { workload { id } message } } }", places[OWN])
+    assert result.data is not None
+    unseen = [one["message"] for one in result.data["capacity"][0]["waiting"] if one["workload"] is None]
+    assert unseen == ["1 machine with 1 h200 GPU has no node yet."]
+
+
+async def test_a_spec_in_a_project_of_others_does_not_fit(world: World, places: dict[str, Place]) -> None:
+    document = "query($project: String!) { fits(spec: SPEC) { verdict userErrors { code field } } }"
+    for place in (places[OTHER], places[ABSENT]):
+        result = await answer(world, Role.SUBMITTER, document.replace("SPEC", SPEC), place)
+        assert result.data is not None
+        errors = [{"code": "UNKNOWN_PROJECT", "field": ["spec", "project"]}]
+        assert result.data["fits"] == {"verdict": "NEVER", "userErrors": errors}
 
 
 SPEC = """{name: "new", project: $project, command: ["true"],
@@ -260,6 +304,7 @@ SUBSCRIPTIONS = {
     "jobs of a project": "subscription($project: String!) { jobs(filter: {projects: [$project]}) { kind job { id } } }",
     "events": "subscription($after: String!) { events(after: $after) { kind event { id } } }",
     "jobLogs": "subscription($job: ID!) { jobLogs(id: $job) { lines { text } } }",
+    "capacity": "subscription { capacity { kind changedNodes { holders { workload { id } } } } }",
 }
 
 

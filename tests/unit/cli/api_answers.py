@@ -29,6 +29,55 @@ def change(cursor: int, job: Json | None) -> Json:
     return {"job": {"cursor": str(cursor), "kind": kind, "at": "2026-03-01T09:30:00.000Z", "aspects": [], "job": job}}
 
 
+AT = "2026-03-01T09:30:00.000Z"
+
+
+def a_cause(gpus: int = 4, **changes: Any) -> Json:
+    message = "node-b is cordoned."
+    return {"cause": "CORDONED", "gpus": gpus, "nodes": 1, "message": message, "since": None, **changes}
+
+
+def a_holder(**changes: Any) -> Json:
+    return {
+        "kind": "JOB", "name": "digits", "workload": {"__typename": "Job", "id": "job-1"}, "pool": "train", "gpus": 3,
+        "nodes": ["node-a"], "since": AT, "until": None, "releasing": False, **changes,
+    }  # fmt: skip
+
+
+def a_node(name: str, used: int = 0, blocked: int = 0, **changes: Any) -> Json:
+    return {
+        "id": f"node.kuberay.{name}", "name": name, "series": "h200", "total": 4, "used": used, "blocked": blocked,
+        "free": 4 - used - blocked, "ready": True, "cordoned": bool(blocked),
+        "causes": [a_cause(blocked)] if blocked else [], "holders": [a_holder(gpus=used)] if used else [], **changes,
+    }  # fmt: skip
+
+
+def a_fleet(*nodes: Json, **changes: Any) -> Json:
+    """Capacity of a fleet with one series of these nodes."""
+    counts = {name: sum(node[name] for node in nodes) for name in ("total", "used", "free", "blocked")}
+    series = {
+        "name": "h200", "labelled": True, "logicalGpus": False, **counts, "allocatable": counts["total"],
+        "largestFree": max((node["free"] for node in nodes), default=0), "nodes": list(nodes),
+        "causes": [cause for node in nodes for cause in node["causes"]],
+    }  # fmt: skip
+    observation = {"freshness": "LIVE", "observedAt": AT, "staleSince": None, "problem": None}
+    return {
+        "name": "kuberay",
+        "kind": "KUBERAY",
+        "observation": observation,
+        "series": [series],
+        "waiting": [],
+        **changes,
+    }
+
+
+def a_demand(**changes: Any) -> Json:
+    return {
+        "workload": {"__typename": "Job", "id": "job-2", "name": "waits"}, "pool": "train", "series": "h200",
+        "machines": 2, "gpusPerMachine": 4, "since": AT, "message": "2 machines find no node.", **changes,
+    }  # fmt: skip
+
+
 def a_line(number: int, text: str | None = None) -> Json:
     return {"number": number, "at": None, "text": f"line {number}" if text is None else text, "marks": []}
 

@@ -33,6 +33,7 @@ def test_all_documents_are_checked() -> None:
     assert set(ALL) == {
         "PREPARE_CODE", "SUBMIT_JOB", "CANCEL_JOB", "JOBS", "JOB", "LOGS", "FOLLOW_JOB", "FOLLOW_LOGS",
         "RETRY_JOB", "CANCEL_JOBS", "SUBMIT_JOBS", "FIND_SUBMISSIONS", "BATCH_JOBS", "FOLLOW_BATCH", "HEALTH",
+        "CAPACITY", "FOLLOW_CAPACITY", "FITS",
     }  # fmt: skip
 
 

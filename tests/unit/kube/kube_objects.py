@@ -83,3 +83,54 @@ def event(about: str, *, uid: str = "event-uid", count: int = 1, kind: str = "Po
         "type": "Warning",
         "count": count,
     }
+
+
+def node(
+    name: str = "node-a", *, series: str | None = "h200", gpus: int = 8, healthy: int | None = None,
+    ready: str = "True", cordoned: bool = False, taints: Any = (), labels: dict[str, str] | None = None,
+    offers: dict[str, str] | None = None, version: int = 1,
+) -> KubeObject:  # fmt: skip
+    """A node with so many devices, of which some are healthy; `offers` are other things that it has."""
+    metadata = {
+        "name": name,
+        "uid": f"uid-{name}",
+        "resourceVersion": str(version),
+        "creationTimestamp": CREATED,
+        "labels": {**({"starforge/gpu-series": series} if series else {}), **(labels or {})},
+        "annotations": {"much": "x" * 500},
+    }
+    cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "timeAdded": CREATED}
+    spec: KubeObject = {"taints": [*taints, *([cordon] if cordoned else [])]}
+    if cordoned:
+        spec["unschedulable"] = True
+    size = {"cpu": "32", "memory": "64Gi", "pods": "110", **(offers or {})}
+    status = {
+        "capacity": {**size, **({"nvidia.com/gpu": str(gpus)} if gpus else {})},
+        "allocatable": {
+            **size, "cpu": "31500m",
+            **({"nvidia.com/gpu": str(gpus if healthy is None else healthy)} if gpus else {}),
+        },
+        "conditions": [
+            {"type": "MemoryPressure", "status": "False"},
+            {"type": "Ready", "status": ready, "message": f"it is {ready}", "lastTransitionTime": CREATED},
+        ],
+        "images": [{"names": ["x" * 200]}] * 50,
+    }  # fmt: skip
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec, "status": status}
+
+
+def placed(found: KubeObject, on: str | None = "node-a", *, gpus: int = 0, cpu: str = "1") -> KubeObject:
+    """A Pod on a node, with what it asks for."""
+    asked = {"cpu": cpu, "memory": "1Gi", **({"nvidia.com/gpu": str(gpus)} if gpus else {})}
+    found["spec"]["containers"][0]["resources"] = {"requests": asked}
+    if on is not None:
+        found["spec"]["nodeName"] = on
+        found["status"]["conditions"] = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": CREATED}]
+    return found
+
+
+def foreign(uid: str, on: str = "node-a", *, gpus: int = 0, version: int = 1) -> KubeObject:
+    """A Pod of somebody else, in another namespace."""
+    found = placed(pod(uid, version=version), on, gpus=gpus)
+    found["metadata"] |= {"namespace": "theirs", "labels": {}, "annotations": {}}
+    return found

@@ -12,6 +12,7 @@ from starforge.adapters.kube.labels import KubeObject
 from starforge.adapters.kube.paths import Paths
 from starforge.adapters.kube.settings import KubeConfig
 from starforge.adapters.kube.watch import observer
+from starforge.adapters.kube.watch.nodeboard import NodeRules
 from starforge.adapters.kube.watch.observer import Observer, sources
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.observation import EventSeen, FleetHeard, LogSeen, RunPhase, RunSeen, Seen
@@ -25,13 +26,14 @@ from tests.unit.kube.kube_server import Answer, Query, Server, changes, listed, 
 
 LOG = Answer((b"2026-11-29T12:00:00.5Z hello\n",))
 STAY = changes(then="stay")
+RULES = NodeRules("starforge/gpu-series")
 
 
 class Namespace:
     """A namespace with a run in it; `down` makes every answer a 503."""
 
     def __init__(self) -> None:
-        self.down = False
+        self.down, self.has_kueue = False, False
         gone = ("DELETED", rayjob(version=20, job="SUCCEEDED", deployment="Complete"))
         self.watches = {"rayjobs": changes(gone, then="stay")}
         self.lists = {"rayjobs": listed(rayjob()), "pods": listed(pod("a", node_type="head", state="terminated"))}
@@ -43,12 +45,14 @@ class Namespace:
             return status(503, message="down")
         if kind == "log":
             return LOG
+        if kind == "workloads" and not self.has_kueue:
+            return status(404, message="the server could not find the requested resource")
         return self.watches.get(kind, STAY) if "watch" in query else self.lists.get(kind, listed())
 
 
 def observe(server: Server, stop: threading.Event) -> Iterator[Seen]:
     config = KubeConfig(namespace="ns", api_server=server.url)
-    return Observer(server.api(), config.namespace, lambda _run, _source: Resume(None), lambda: AT).observe(stop)
+    return Observer(server.api(), config.namespace, lambda _run, _source: Resume(None), lambda: AT, RULES).observe(stop)
 
 
 def first(told: Iterator[Seen], seen: list[Seen], wanted: Callable[[Seen], bool]) -> Seen:
@@ -154,7 +158,7 @@ def named(found: KubeObject, name: str) -> KubeObject:
 
 def watch_of(url: str, stop: threading.Event) -> Iterator[Seen]:
     config = KubeConfig(namespace="ns", api_server=url)
-    return Observer(KubeApi(config), "ns", lambda _run, _source: Resume(None), lambda: AT).observe(stop)
+    return Observer(KubeApi(config), "ns", lambda _run, _source: Resume(None), lambda: AT, RULES).observe(stop)
 
 
 def runs_in(told: Iterator[Seen], count: int) -> list[RunSeen]:

@@ -39,3 +39,10 @@ def test_a_right_is_asked_for_where_it_counts() -> None:
     assert (definition.told, Right("get", "", "pods/log").told) == (
         "customresourcedefinitions.apiextensions.k8s.io", "pods/log",
     )  # fmt: skip
+
+
+def test_each_right_is_told_by_words_of_its_own() -> None:
+    """Whether we may watch Pods of our namespace and those of all are two questions."""
+    assert len({(right.verb, right.told) for right in RIGHTS}) == len(RIGHTS)
+    assert Right("watch", "", "pods", cluster=True).told == "pods of all namespaces"
+    assert Right("watch", "", "nodes", cluster=True).told == "nodes"

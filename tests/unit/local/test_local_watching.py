@@ -1,14 +1,17 @@
 import threading
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from starforge.adapters.local.nodes import node_views
 from starforge.adapters.local.processes import started
 from starforge.adapters.local.rundir import Ending, Phase, RunDir, Status
 from starforge.adapters.local.watching import Watch
+from starforge.domain.capacity.nodes import NodesSeen
 from starforge.domain.names import RunKey
 from starforge.domain.observation import FleetHeard, LogSeen, RunPhase, RunSeen, Seen
 from starforge.domain.ports import Resume
@@ -24,14 +27,19 @@ class Fleet:
         self.run.write_order(order())
         self._stop = threading.Event()
         self._resume = resume
-        self._seen = Watch(self._directories, self._resumes, lambda: NOON).run(self._stop)
+        nodes = partial(node_views, {"h200": 8}, logical=True)
+        self._seen = Watch(self._directories, self._resumes, lambda: NOON, nodes).run(self._stop)
 
     def tell(self, phase: Phase, ending: Ending | None = None) -> None:
         self.run.write_status(Status(phase, started(1), "/tmp/none", ending=ending))
 
     def next(self) -> Seen:
         """The next thing that is not about the fleet as a whole."""
-        return next(seen for seen in self._seen if not isinstance(seen, FleetHeard))
+        return next(seen for seen in self._seen if not isinstance(seen, FleetHeard | NodesSeen))
+
+    def nodes(self) -> NodesSeen:
+        """The next thing that is about its nodes."""
+        return next(seen for seen in self._seen if isinstance(seen, NodesSeen))
 
     def heard(self) -> Iterator[datetime]:
         return (seen.at for seen in self._seen if isinstance(seen, FleetHeard))
@@ -85,3 +93,13 @@ def test_a_closed_log_is_not_read_again(tmp_path: Path) -> None:
 
 def test_a_quiet_fleet_is_heard(fleet: Fleet) -> None:
     assert list(islice(fleet.heard(), 2)) == [NOON, NOON]
+
+
+def test_a_run_holds_its_gpus_from_when_it_was_let_in_until_it_has_ended(fleet: Fleet) -> None:
+    assert [(node.series, node.gpus, node.claims) for node in fleet.nodes().nodes] == [("h200", 8, ())]
+    fleet.run.write_status(Status(Phase.RUNNING, started(1), "/tmp/none", admitted_at=NOON.timestamp()))
+    [held] = fleet.nodes().nodes
+    assert {(claim.pool, claim.since, claim.releasing) for claim in held.claims} == {("train", NOON, False)}
+    assert held.used.gpus == sum(claim.room.gpus for claim in held.claims) > 0
+    fleet.tell(Phase.ENDED, Ending.SUCCEEDED)
+    assert [node.claims for node in fleet.nodes().nodes] == [()]

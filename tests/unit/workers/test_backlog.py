@@ -3,6 +3,7 @@
 import threading
 from datetime import UTC, datetime
 
+from starforge.domain.capacity.nodes import Claim, NodesSeen, NodeView, Room
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.observation import FleetHeard, LogSeen, RawLine, Seen
 from starforge.workers.watch.backlog import Backlog, size_of
@@ -20,6 +21,13 @@ def test_it_is_told_in_order_and_then_nothing() -> None:
     assert all(backlog.put(one, timeout_s=0) for one in some)
     assert [backlog.take(timeout_s=0) for _ in some] == some
     assert backlog.take(timeout_s=0) is None
+
+
+def test_nodes_take_room_by_how_many_they_are_and_what_is_on_them() -> None:
+    claim = Claim("a", "a", None, Room(gpus=1))
+    node = NodeView("node-a", "h200", 8, Room(gpus=8), claims=(claim,) * 8)
+    few, many = NodesSeen(AT, (node,), whole=True), NodesSeen(AT, (node,) * 1000, whole=True)
+    assert size_of(many) > 500 * size_of(few)
 
 
 def test_it_takes_no_more_than_it_has_room_for() -> None:

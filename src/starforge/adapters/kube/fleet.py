@@ -16,6 +16,7 @@ from starforge.adapters.kube.settings import KubeConfig
 from starforge.adapters.kube.stopping import stop_job
 from starforge.adapters.kube.views.pods import assign_machines
 from starforge.adapters.kube.views.runs import newest, run_seen
+from starforge.adapters.kube.watch.nodeboard import NodeRules
 from starforge.adapters.kube.watch.observer import Observer
 from starforge.domain.health import Access, FleetProbe
 from starforge.domain.job import RunIdentity
@@ -57,6 +58,7 @@ class KubeFleet:
             cancel_grace_seconds=config.default_cancel_grace_s,
             storage_shared=config.storage_shared or not config.storage_pvc,
             logical_gpus=not config.gpu_passthrough,
+            has_queues=True,
         )
 
     def signature_seconds(self, spec: JobSpec) -> float | None:
@@ -93,7 +95,10 @@ class KubeFleet:
         return self._health(asked)
 
     def watch(self, resume: Callable[[RunKey, str], Resume], stop: threading.Event) -> Iterator[Seen]:
-        return Observer(self._api, self._config.namespace, resume, self._now).observe(stop)
+        config = self._config
+        logical = None if config.gpu_passthrough else config.logical_gpus
+        rules = NodeRules(config.gpu_node_label, logical, config.namespace)
+        return Observer(self._api, config.namespace, resume, self._now, rules).observe(stop)
 
     def close(self) -> None:
         """Lets go of the connections."""

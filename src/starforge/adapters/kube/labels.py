@@ -8,7 +8,9 @@ from starforge.domain.names import (
     LABEL_INSTALLATION,
     LABEL_JOB,
     LABEL_MANAGED,
+    LABEL_PLAYGROUND,
     JobId,
+    PlaygroundId,
     RunKey,
     run_name,
 )
@@ -17,6 +19,8 @@ KubeObject: TypeAlias = dict[str, Any]
 
 # Number of the first machine of a worker group within its pool: 1 in the primary pool, whose machine 0 is the head.
 ANNOTATION_FIRST_MACHINE = "starforge.io/first-machine"
+# GPUs of a machine, also where its Pod does not ask Kubernetes for them.
+ANNOTATION_GPUS = "starforge.io/gpus"
 MANAGED = f"{LABEL_MANAGED}=true"
 
 
@@ -37,6 +41,13 @@ def run_of(kube_object: KubeObject) -> RunKey | None:
     if labels.get(LABEL_MANAGED) != "true" or not job or not attempt.isdecimal():
         return None
     return RunKey(JobId(job), int(attempt))
+
+
+def playground_of(kube_object: KubeObject) -> PlaygroundId | None:
+    """The playground that an object's labels name; None if it is not part of one of ours."""
+    labels = kube_object["metadata"].get("labels") or {}
+    playground = labels.get(LABEL_PLAYGROUND)
+    return PlaygroundId(playground) if playground and labels.get(LABEL_MANAGED) == "true" else None
 
 
 def installation_of(kube_object: KubeObject) -> str | None:

@@ -12,7 +12,7 @@ from starforge.adapters.kube.labels import KubeObject, run_of
 from starforge.adapters.kube.paths import Paths
 from starforge.adapters.kube.rendering.rayjob import render_rayjob
 from starforge.adapters.kube.rendering.secret import owned_by, render_secret
-from starforge.adapters.kube.served import ServedFields
+from starforge.adapters.kube.served import ServedFields, serves_kueue
 from starforge.adapters.kube.settings import KubeConfig
 from starforge.adapters.kube.trust import ca_bundle
 from starforge.domain.errors import FleetRefused
@@ -32,6 +32,7 @@ class Launcher:
     def __call__(self, order: LaunchOrder) -> RunIdentity:
         self._check_urls(order)
         with asking(f"start {order.name}", self._now):
+            self._check_queue(order)
             rayjob = self._find(order) or self._create(order)
             self._own_secret(order, rayjob)
         metadata = rayjob["metadata"]
@@ -43,6 +44,13 @@ class Launcher:
                 message = f"Pods can't reach the object store of {order.name}: it is a directory of another machine."
                 advice = "Set FORGE_S3_ENDPOINT to an object store that Pods reach."
                 raise FleetRefused(reason(ReasonCode.LAUNCH_FAILED, message, self._now(), advice=advice))
+
+    def _check_queue(self, order: LaunchOrder) -> None:
+        """Without Kueue nobody would keep the run back until its turn."""
+        if order.spec.queue and not serves_kueue(self._api):
+            message = f"It is to wait in Kueue's queue {order.spec.queue}, and this cluster has no Kueue of 0.15 or up."
+            advice = "Leave the queue out to wait in StarForge's own, or ask who runs the cluster."
+            raise FleetRefused(reason(ReasonCode.INVALID_SPEC, message, self._now(), advice=advice))
 
     def _find(self, order: LaunchOrder) -> KubeObject | None:
         try:

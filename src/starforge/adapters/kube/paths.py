@@ -5,6 +5,10 @@ from dataclasses import dataclass
 RAYJOB_CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/rayjobs.ray.io"
 
 
+NODES = "/api/v1/nodes"
+PODS_OF_THE_CLUSTER = "/api/v1/pods"
+
+
 @dataclass(frozen=True)
 class Paths:
     """Collections of one namespace; `<collection>/<name>` is an object of it."""
@@ -22,6 +26,11 @@ class Paths:
     @property
     def batch_jobs(self) -> str:
         return f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
+
+    @property
+    def workloads(self) -> str:
+        """Kueue's."""
+        return f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{self.namespace}/workloads"
 
     @property
     def pods(self) -> str:

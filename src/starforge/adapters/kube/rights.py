@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 _RAY, _CORE = "ray.io", ""
+_OF_NAMESPACES = frozenset({"pods"})
+"""What may be asked for of one namespace or of all."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,8 @@ class Right:
     @property
     def told(self) -> str:
         """The resource as people write it, such as rayjobs.ray.io or pods/log."""
-        return f"{self.resource}.{self.group}" if self.group else self.resource
+        everywhere = " of all namespaces" if self.cluster and self.resource in _OF_NAMESPACES else ""
+        return f"{self.resource}.{self.group}" if self.group else f"{self.resource}{everywhere}"
 
     def asked(self, namespace: str) -> dict[str, str]:
         """`resourceAttributes` of a SelfSubjectAccessReview."""
@@ -45,7 +48,9 @@ RIGHTS: tuple[Right, ...] = (
     *_all(_CORE, "persistentvolumeclaims", "get"),
     *_all(_CORE, "namespaces", "get"),
     *_all("batch", "jobs", "list watch"),
-    *_all(_CORE, "nodes", "list", cluster=True),
+    *_all("kueue.x-k8s.io", "workloads", "list watch"),
+    *_all(_CORE, "nodes", "list watch", cluster=True),
+    *_all(_CORE, "pods", "list watch", cluster=True),
     *_all("apiextensions.k8s.io", "customresourcedefinitions", "get", name="rayjobs.ray.io", cluster=True),
 )
 """Whoever lacks one can't do all that is needed."""

@@ -50,6 +50,17 @@ def served_versions(api: KubeApi) -> list[str]:
     return [name for name in names if _has_rayjobs(api, name)]
 
 
+def serves_kueue(api: KubeApi) -> bool:
+    """Whether Kueue is installed; asked of discovery."""
+    try:
+        api.get("/apis/kueue.x-k8s.io/v1beta2")
+    except ApiException as error:
+        if error.status == 404:
+            return False
+        raise
+    return True
+
+
 def _has_rayjobs(api: KubeApi, version: str) -> bool:
     try:
         resources = api.get(f"/apis/{version}").get("resources") or ()

@@ -35,6 +35,7 @@ class KubeConfig:
     kubeconfig: str | None = None
     gpu_node_label: str = "starforge/gpu-series"
     gpu_passthrough: bool = True
+    logical_gpus: int = 8
     shm_size: str = "64Gi"
     storage_pvc: str | None = None
     storage_shared: bool = True

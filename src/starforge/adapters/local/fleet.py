@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from starforge.adapters.local import processes
 from starforge.adapters.local.admission import lacking
 from starforge.adapters.local.node import machines
+from starforge.adapters.local.nodes import node_views
 from starforge.adapters.local.ordering import attempt_file, run_order
 from starforge.adapters.local.reaping import is_orphaned, processes_of, reap
 from starforge.adapters.local.rundir import GRAVE, Phase, RunDir, RunOrder, StopWish
@@ -140,7 +142,8 @@ class LocalFleet:
         return FleetProbe((Finding(HealthCheckKind.STORAGE, seconds=time.monotonic() - began),))
 
     def watch(self, resume: Callable[[RunKey, str], Resume], stop: threading.Event) -> Iterator[Seen]:
-        return Watch(self._directories, resume, self._now).run(stop)
+        nodes = partial(node_views, self._gpus, logical=self._defaults.logical_gpus)
+        return Watch(self._directories, resume, self._now, nodes).run(stop)
 
     def _end(self, directory: RunDir) -> None:
         """Has the run ended and removed, by its supervisor if that lives: one of the two sees what the other wrote."""

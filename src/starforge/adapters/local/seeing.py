@@ -4,6 +4,7 @@ Each machine that the spec asks for is shown as a Pod: its share of the one Ray 
 """
 
 import platform
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from starforge.adapters.local.node import Machine
@@ -41,7 +42,7 @@ def run_key(order: RunOrder) -> RunKey:
 
 def head_pod(order: RunOrder) -> str:
     """Name of the Pod whose container writes head.log."""
-    return _name(order, order.machines[0])
+    return machine_name(order, order.machines[0])
 
 
 def seen(order: RunOrder, status: Status | None, at: datetime) -> RunSeen:
@@ -60,7 +61,7 @@ def found(order: RunOrder, directory: RunDir) -> Found:
     """The run as an object that is there."""
     what = ObjectRef("Directory", str(directory.path), uid=order.uid)
     asked_at = _maybe(directory.removal_asked_at())
-    return Found(run_key(order), RemainingObject(what, asked_at), _time(order.created_at))
+    return Found(run_key(order), RemainingObject(what, asked_at), time_of(order.created_at))
 
 
 def _phase(status: Status | None) -> RunPhase:
@@ -74,23 +75,22 @@ def _phase(status: Status | None) -> RunPhase:
 
 def _pod(order: RunOrder, machine: Machine, status: Status | None, at: datetime) -> PodView:
     is_head = machine == order.machines[0]
-    name = _name(order, machine)
     phase = _pod_phase(status)
     return PodView(
-        uid=f"{order.uid}-{machine.pool}-{machine.number}",
-        name=name,
+        uid=machine_uid(order, machine),
+        name=machine_name(order, machine),
         namespace=None,
         runtime=PodRuntime.PROCESS,
         role=PodRole.HEAD if is_head else PodRole.WORKER,
         pool=machine.pool,
         machine=machine.number,
         phase=phase,
-        created_at=_time(order.created_at),
+        created_at=time_of(order.created_at),
         observed_at=at,
         ready=phase is PodPhase.RUNNING,
         terminating=status is not None and status.phase is Phase.ENDING,
         message=status.message if status else None,
-        node_name=platform.node(),
+        node_name=node_name(machine.series, order.fleet_gpus),
         gpus=machine.gpus,
         conditions=(_scheduled(status),),
         containers=(_container(status),) if is_head else (),
@@ -100,7 +100,17 @@ def _pod(order: RunOrder, machine: Machine, status: Status | None, at: datetime)
     )
 
 
-def _name(order: RunOrder, machine: Machine) -> str:
+def node_name(series: str, gpus: Mapping[str, int]) -> str:
+    """Name of the node of a series, `gpus` being this machine's by series: its own as long as it is one node."""
+    return platform.node() if len(gpus) <= 1 else f"{platform.node()}-{series}"
+
+
+def machine_uid(order: RunOrder, machine: Machine) -> str:
+    """Uid of the Pod as which a machine is shown."""
+    return f"{order.uid}-{machine.pool}-{machine.number}"
+
+
+def machine_name(order: RunOrder, machine: Machine) -> str:
     return f"{order.name}-{machine.pool}-{machine.number}"
 
 
@@ -139,9 +149,9 @@ def _container(status: Status | None) -> ContainerView:
     return ContainerView(CONTAINER, ContainerRole.MAIN, IMAGE, state, ready=running, started_at=started)
 
 
-def _time(seconds: float) -> datetime:
+def time_of(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
 def _maybe(seconds: float | None) -> datetime | None:
-    return None if seconds is None else _time(seconds)
+    return None if seconds is None else time_of(seconds)

@@ -2,14 +2,17 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from starforge.adapters.local.nodes import Run
 from starforge.adapters.local.reaping import is_orphaned, reap
-from starforge.adapters.local.rundir import Phase, RunDir, RunOrder
+from starforge.adapters.local.rundir import Phase, RunDir, RunOrder, Status
 from starforge.adapters.local.seeing import CONTAINER, head_pod, run_key, seen
 from starforge.adapters.local.tail import Lines, read_lines
+from starforge.domain.capacity.nodes import NodeView
+from starforge.domain.capacity.telling import NodeTeller
 from starforge.domain.names import RunKey
 from starforge.domain.observation import FleetHeard, LogSeen, RawLine, RunPhase, RunSeen, Seen
 from starforge.domain.ports import Resume
@@ -32,6 +35,7 @@ class _Followed:
     has_ended: bool = False
     offset: int | None = None
     log_closed: bool = False
+    status: Status | None = None
     source: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -39,12 +43,22 @@ class _Followed:
 
 
 class Watch:
-    """One observer's view of every run of the fleet. `directories` lists those that there are right now."""
+    """One observer's view of every run of the fleet, and of the nodes with these on them.
 
-    def __init__(self, directories: Callable[[], list[RunDir]], resume: ResumeAt, now: Callable[[], datetime]) -> None:
+    `directories` lists the runs that there are right now.
+    """
+
+    def __init__(
+        self,
+        directories: Callable[[], list[RunDir]],
+        resume: ResumeAt,
+        now: Callable[[], datetime],
+        nodes: Callable[[Iterable[Run]], Sequence[NodeView]],
+    ) -> None:
         self._directories = directories
         self._resume = resume
-        self._now = now
+        self._now, self._nodes = now, nodes
+        self._teller = NodeTeller()
         self._followed: dict[str, _Followed] = {}
 
     def run(self, stop: threading.Event) -> Iterator[Seen]:
@@ -70,6 +84,8 @@ class Watch:
                 yield from self._news(self._followed[name])
             except OSError as error:
                 yield FleetHeard(self._now(), f"Run {self._followed[name].order.name} can't be looked at: {error}.")
+        runs = ((run.order, run.status) for run in self._followed.values() if run.status)
+        yield from self._teller.tell(self._nodes(runs), self._now())
 
     def _news(self, run: _Followed) -> Iterator[Seen]:
         if not run.has_ended and is_orphaned(run.directory):
@@ -85,7 +101,7 @@ class Watch:
         if run.was_told and (stamp == run.stamp or is_removed):
             return
         status = run.directory.status()
-        run.stamp, run.was_told = stamp, True
+        run.stamp, run.was_told, run.status = stamp, True, status
         run.has_ended = status is not None and status.phase is Phase.ENDED
         yield seen(run.order, status, self._now())
 

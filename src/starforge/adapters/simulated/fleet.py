@@ -8,11 +8,13 @@ from pathlib import Path
 
 from starforge.adapters.simulated import picture as pictures
 from starforge.adapters.simulated.book import Book
+from starforge.adapters.simulated.nodes import node_views
 from starforge.adapters.simulated.plan import check
 from starforge.adapters.simulated.record import Record, Stop
 from starforge.adapters.simulated.timeline import Timeline, timeline
 from starforge.adapters.simulated.watch import ResumeAt, Watcher
 from starforge.adapters.simulated.world import World
+from starforge.domain.capacity.telling import NodeTeller
 from starforge.domain.errors import FleetUnavailable
 from starforge.domain.health import Access, Finding, FleetProbe, HealthCheckKind, HealthStatus
 from starforge.domain.job import RunIdentity
@@ -21,6 +23,8 @@ from starforge.domain.observation import FleetHeard, RunPhase, RunSeen, Seen
 from starforge.domain.ports import FleetKind, LaunchOrder, StopAnswer
 from starforge.domain.spec import FleetDefaults, JobSpec
 from starforge.domain.teardown import Found, RemainingObject
+
+NODES_EVERY = timedelta(seconds=1)
 
 
 class SimulatedFleet:
@@ -108,6 +112,7 @@ class SimulatedFleet:
 
     def watch(self, resume: ResumeAt, stop: threading.Event) -> Iterator[Seen]:
         watcher: Watcher | None = None
+        teller, look_at = NodeTeller(), self._clock()
         while not stop.is_set():
             try:
                 with self._book.open() as page:
@@ -118,6 +123,9 @@ class SimulatedFleet:
             else:
                 yield FleetHeard(now)
                 yield from watcher.advance(records, now)
+                if now >= look_at:
+                    look_at = now + NODES_EVERY
+                    yield from teller.tell(node_views(self._world, records, now), now)
             stop.wait(self._poll_s)
 
     def _life(self, record: Record) -> Timeline:

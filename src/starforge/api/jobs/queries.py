@@ -7,6 +7,7 @@ import strawberry
 from strawberry import Info, argument
 
 from starforge.api import ids
+from starforge.api.capacity.queries import capacity_node
 from starforge.api.capsules.types import Capsule
 from starforge.api.context import Context, of_info
 from starforge.api.cursors import feed_cursor
@@ -18,12 +19,14 @@ from starforge.api.fleets import Fleet
 from starforge.api.inputs import EventFilter, JobFilter, JobOrder
 from starforge.api.interfaces import Node
 from starforge.api.jobs.cluster import Pod
+from starforge.api.jobs.queue import Queue
 from starforge.api.jobs.types import TOTAL_COUNT_MAX, Attempt, Job, JobConnection
 from starforge.api.logs.types import LogSource
 from starforge.api.paging import PageArgs, bad_input
 from starforge.domain.names import Digest, JobId, RunKey
 from starforge.domain.queries import JobFilter as Which
 from starforge.domain.queries import JobOrder as Order
+from starforge.domain.queue import QueueKind
 
 FIRST = "Return the first this many, 1 to 100."
 LAST = "Return the last this many, 1 to 100."
@@ -142,10 +145,28 @@ async def _node(context: Context, text: str) -> Node | None:
     if kind == "capsule":
         record = await context.seen_capsule(Digest(text.partition(".")[2]))
         return Capsule.of(record) if record else None
-    if kind == "fleet":
-        return next((Fleet.of(one) for one in (context.ports.fleet,) if ids.fleet(one.name) == text), None)
+    if kind in ("queue", "fleet", "capacity", "series", "node"):
+        return await _of_fleet(context, kind, text)
     found = ids.run_of(text)
     return await _of_run(context, kind, *found) if found and await context.seen_job(found[0].job) else None
+
+
+async def _of_fleet(context: Context, kind: str, text: str) -> Node | None:
+    if kind == "queue":
+        return await _queue(context, text)
+    if kind == "fleet":
+        return next((Fleet.of(one) for one in (context.ports.fleet,) if ids.fleet(one.name) == text), None)
+    return await capacity_node(context, text)
+
+
+async def _queue(context: Context, text: str) -> Queue | None:
+    """Ours, or one of the cluster that a job names."""
+    fleet = context.ports.fleet.name
+    own = Queue.of(fleet, None)
+    named = text.removeprefix(ids.queue(fleet, QueueKind.KUEUE, ""))
+    if text == own.id:
+        return own
+    return Queue.of(fleet, named) if named != text and await context.loaders.queue_lengths.load(named) else None
 
 
 async def _of_run(context: Context, kind: str, run: RunKey, rest: str) -> Node | None:

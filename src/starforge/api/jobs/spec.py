@@ -86,6 +86,7 @@ class JobSpec(Mirror):
     labels: list[Label] = strawberry.field(description="Labels, in key order.")
     priority: int = strawberry.field(description="Priority, -100 to 100.")
     cancel_grace_seconds: int = strawberry.field(description="Seconds between SIGTERM and removal when canceled.")
+    queue: str | None = strawberry.field(description="Queue asked for; null for the fleet's own.")
 
     made: ClassVar[Made] = {
         "command": lambda this: list(this.mirrored.command),

@@ -19,6 +19,7 @@ from starforge.api.jobs.cluster import Pod, PodCounts, Pool, RayJob, Teardown
 from starforge.api.jobs.diff import Files, JobDiff
 from starforge.api.jobs.metrics import metric_series
 from starforge.api.jobs.progress import MetricSeries, Progress
+from starforge.api.jobs.queue import QueuePlace, queue_place
 from starforge.api.jobs.spec import JobSpec
 from starforge.api.logs.pages import log_page
 from starforge.api.logs.search import LogMatchConnection, Wanted, search_page
@@ -316,6 +317,10 @@ class Job(Workload, Mirror):
         if right is None or not context.caller.sees(right.spec.project):
             return None
         return JobDiff(differing=Files(context, self.row, right), left=self, right=Job.of(right))
+
+    @strawberry.field(description="Its place in the queue; null when it does not queue.")
+    def queue(self, info: Info) -> QueuePlace | None:
+        return queue_place(self.row, of_info(info).ports.fleet.name)
 
     @strawberry.field(description="Where the current attempt was put; null until it was.")
     def placement(self, info: Info) -> Placement | None:

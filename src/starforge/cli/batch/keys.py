@@ -47,8 +47,11 @@ def batch_id(batch: Batch, code: str, given: str | None) -> str:
     return name
 
 
-def planned(batch: Batch, code: str, identity: str) -> Sequence[Planned]:
-    """The jobs with their keys. Equal ones are counted, so that each has its own key wherever it stands in the file."""
+def planned(batch: Batch, code: str, identity: str, **more: Any) -> Sequence[Planned]:
+    """The jobs with their keys, and with `more` that each submission says.
+
+    Equal ones are counted, so that each has its own key wherever it stands in the file.
+    """
     seen: Counter[str] = Counter()
     plan = []
     for item in batch.items:
@@ -57,5 +60,5 @@ def planned(batch: Batch, code: str, identity: str) -> Sequence[Planned]:
         seen[content] += 1
         labels = [*item.spec.get("labels", ()), {"key": BATCH_LABEL, "value": identity}]
         spec = {**item.spec, "labels": labels}
-        plan.append(Planned(item, {"spec": spec, "code": {"digest": code}, "idempotencyKey": key}))
+        plan.append(Planned(item, {"spec": spec, "code": {"digest": code}, "idempotencyKey": key, **more}))
     return plan

@@ -23,11 +23,19 @@ from starforge.cli.words import size
 from starforge.domain.errors import CodeRefused, Problem
 
 
-def run(directory: Path, *, follow: bool, idempotency_key: str | None, as_json: bool) -> ExitCode:
+def run(
+    directory: Path, *, follow: bool, idempotency_key: str | None, as_json: bool, allow_unsatisfiable: bool = False
+) -> ExitCode:
     err = err_console()
     with Gateway.from_settings(os.environ) as gateway:
         try:
-            done = submit(gateway, directory, console=err, idempotency_key=idempotency_key)
+            done = submit(
+                gateway,
+                directory,
+                console=err,
+                idempotency_key=idempotency_key,
+                allow_unsatisfiable=allow_unsatisfiable,
+            )
         except (SpecFileRefused, SubmitRefused) as refused:
             return tell_refused(refused.problems, refused.file, err, as_json=as_json)
         except CodeRefused as refused:

@@ -23,7 +23,7 @@ from starforge.cli.consoles import err_console, out_console, print_json
 from starforge.cli.exits import ExitCode
 from starforge.cli.gateway import Gateway
 from starforge.cli.specfile import SpecFile, SpecFileRefused
-from starforge.cli.submitting import SubmitRefused, again, send_code
+from starforge.cli.submitting import SubmitRefused, again, allowing, send_code
 from starforge.cli.verbs.submit import tell_refused
 from starforge.cli.waiting import patiently
 from starforge.domain.errors import CodeRefused
@@ -31,12 +31,14 @@ from starforge.domain.errors import CodeRefused
 
 @dataclass(frozen=True)
 class Wanted:
-    """The batch file, the directory of the code and the id if they are not the file's, and jobs in one request."""
+    """The batch file, the directory of the code and the id if they are not the file's, jobs in one request, and whether
+    jobs are taken that no fleet could place today."""
 
     path: Path
     code: Path | None
     identity: str | None
     chunk: int
+    allow_unsatisfiable: bool = False
 
 
 def run(wanted: Wanted, *, follow: bool, as_json: bool) -> ExitCode:
@@ -66,7 +68,7 @@ def _submitted(gateway: Gateway, batch: Batch, wanted: Wanted, err: Console) -> 
         code = patiently(err, "Packing", lambda: packer.pack_directory(batch.code, Path(scratch), but=batch.path))
         identity = batch_id(batch, code.digest, wanted.identity)
         sent_bytes = again(lambda: send_code(gateway, code, SpecFile(), err))
-    plan = planned(batch, code.digest, identity)
+    plan = planned(batch, code.digest, identity, **allowing(wanted.allow_unsatisfiable))
     with sending_bar(err, len(plan)) as told:
         sent = send(gateway, plan, Persistence(_note(err)), told, chunk=wanted.chunk)
     return Summary(identity, code.digest, sent_bytes, sent)

@@ -11,6 +11,7 @@ from starforge.domain.errors import Problem, StaleRevision, WrongState
 from starforge.domain.job import Actor, Attempt, Job, new_attempt
 from starforge.domain.names import JobId
 from starforge.domain.ports import Ports
+from starforge.domain.queue import Queueing
 from starforge.domain.telling import write
 from starforge.domain.timeline import Action, ActionRequested, CommandKind, Entry, Severity
 
@@ -79,13 +80,15 @@ def _next(ports: Ports, job: Job, again: Again) -> Changes:
     if not can_be_retried(job):
         raise WrongState([Problem("WRONG_STATE", ("id",), _why_not(job))])
     at, changes = ports.now(), Changes()
-    after = job.with_attempt(new_attempt(job.spec, job.attempt.number + 1, again.by, at))
+    queued = ports.queueing is not Queueing.OFF
+    after = job.with_attempt(new_attempt(job.spec, job.attempt.number + 1, again.by, at, queued=queued))
     said = f": {again.note}" if again.note else "."
     message = f"{again.by.name} asked for attempt {after.attempt.number}{said}"
     detail = ActionRequested(Action.RETRY, again.by, again.note)
     changes.entries.append(Entry(f"event-{ports.random()}", after.run, Severity.INFO, message, at, at, detail))
     write(changes, job, after, at, ports.random, Aspect.STATE, Aspect.CLOCKS, Aspect.PODS, Aspect.LOGS)
-    changes.commands.append(command(ports, CommandKind.PACKAGE, after))
+    if not after.queues:
+        changes.commands.append(command(ports, CommandKind.PACKAGE, after))
     if again.idempotency_key:
         changes.idempotency.append(_record(job, after, again))
     return changes

@@ -6,13 +6,17 @@ from enum import StrEnum
 from typing import Any
 
 from starforge.domain.actions.apply import apply, command, load
+from starforge.domain.capacity.fit import fit, is_known
+from starforge.domain.capacity.nodes import FleetNodes
+from starforge.domain.capacity.packing import empty_rooms, machines_of, place
 from starforge.domain.capsule import INLINE_LIMITS, CodeRule, InlineFile, code_problems, printable
 from starforge.domain.changes import Changes, IdempotencyRecord, InlineCode
-from starforge.domain.errors import CodeRefused, Conflict, Problem, SpecRefused, StaleRevision
+from starforge.domain.errors import CodeRefused, Conflict, Problem, SpecRefused, StaleRevision, Unsatisfiable
 from starforge.domain.job import Actor, Job, new_attempt
 from starforge.domain.jobspec import body_sha256
 from starforge.domain.names import Digest, job_id
 from starforge.domain.ports import Ports
+from starforge.domain.queue import Queueing
 from starforge.domain.spec import FleetDefaults, JobSpec, SpecDraft
 from starforge.domain.spec_rules import freeze
 from starforge.domain.telling import write
@@ -30,11 +34,15 @@ class SubmitStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Submission:
-    """A spec with its code: a digest, or the files themselves."""
+    """A spec with its code: a digest, or the files themselves.
+
+    With `allow_unsatisfiable` it is taken although the fleet could not place it today.
+    """
 
     draft: SpecDraft
     code: Digest | tuple[InlineFile, ...]
     idempotency_key: str | None = None
+    allow_unsatisfiable: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,11 +61,15 @@ class Submitted:
 
 
 def submit(ports: Ports, what: Submission, by: Actor) -> Submitted:
-    """Store a job and its first command; UserMistake with every problem if it can't run, Conflict for a reused key."""
+    """Store a job and its first command; UserMistake with every problem if it can't run, Conflict for a reused key.
+
+    Unsatisfiable if the fleet could never place it.
+    """
     one = checked(what, ports.fleet.defaults(), _known(ports, what.code))
     replayed = _replayed(ports, one)
     if replayed:
         return replayed
+    demand_a_place(ports, one, ports.store.fleet_nodes(ports.fleet.name))
     changes = Changes()
     job = add_job(ports, changes, one, by, MUTATION)
     try:
@@ -76,8 +88,8 @@ def checked(what: Submission, defaults: FleetDefaults, known: Collection[Digest]
     try:
         spec = freeze(what.draft, defaults)
     except SpecRefused as refused:
-        problems += [_below("spec", problem) for problem in refused.problems]
-    problems += [_below("code", problem) for problem in _code_problems(what.code, known)]
+        problems += [below("spec", problem) for problem in refused.problems]
+    problems += [below("code", problem) for problem in _code_problems(what.code, known)]
     problems += key_problems(what.idempotency_key)
     if problems:
         raise (CodeRefused if all(problem.rule for problem in problems) else SpecRefused)(problems)
@@ -88,7 +100,17 @@ def _known(ports: Ports, code: Digest | tuple[InlineFile, ...]) -> Collection[Di
     return ports.store.known_code([code]) if isinstance(code, str) else ()
 
 
-def _below(name: str, problem: Problem) -> Problem:
+def demand_a_place(ports: Ports, one: Checked, nodes: FleetNodes | None) -> None:
+    """Unsatisfiable if the fleet, as its nodes were seen last, could not place it if it were empty."""
+    if one.what.allow_unsatisfiable or nodes is None:
+        return
+    demand, at = machines_of(one.spec), ports.now()
+    if is_known(nodes, at) and place(demand, empty_rooms(nodes.views)) is None:
+        raise Unsatisfiable(fit(ports.fleet.name, demand, nodes, until=lambda _: None, at=at))
+
+
+def below(name: str, problem: Problem) -> Problem:
+    """The problem with `name` before its field, unless it begins with that."""
     path = problem.field if problem.field[:1] == (name,) else (name, *problem.field)
     return Problem(problem.code, path, problem.message, problem.file, problem.rule)
 
@@ -152,7 +174,7 @@ def add_job(ports: Ports, changes: Changes, one: Checked, by: Actor, mutation: s
         at,
         by,
         at,
-        new_attempt(one.spec, 1, by, at),
+        new_attempt(one.spec, 1, by, at, queued=ports.queueing is not Queueing.OFF),
         code=code,
         idempotency_key=what.idempotency_key,
     )
@@ -166,5 +188,6 @@ def add_job(ports: Ports, changes: Changes, one: Checked, by: Actor, mutation: s
         changes.idempotency.append(
             IdempotencyRecord(one.spec.project, mutation, what.idempotency_key, one.body, job.id, 1, at)
         )
-    changes.commands.append(command(ports, CommandKind.PACKAGE, job))
+    if not job.queues:
+        changes.commands.append(command(ports, CommandKind.PACKAGE, job))
     return job

@@ -11,8 +11,10 @@ from starforge.domain.actions.submit import (
     SubmitStatus,
     add_job,
     checked,
+    demand_a_place,
     other_body,
 )
+from starforge.domain.capacity.nodes import FleetNodes
 from starforge.domain.changes import Changes, IdempotencyRecord
 from starforge.domain.errors import Problem, SpecRefused, StaleRevision, UserMistake
 from starforge.domain.job import Actor, Job
@@ -42,6 +44,7 @@ class ItemOutcome:
 class _Plan:
     """What a batch would do, as the database is now: per item an outcome, or the id of the job that it gets."""
 
+    nodes: FleetNodes | None
     changes: Changes = field(default_factory=Changes)
     items: list[ItemOutcome | tuple[SubmitStatus, JobId]] = field(default_factory=list)
     taken: dict[Key, IdempotencyRecord] = field(default_factory=dict)
@@ -95,12 +98,15 @@ def _all_checked(ports: Ports, items: Sequence[Submission | UserMistake]) -> lis
 
 def _planned(ports: Ports, ready: Sequence[Checked | UserMistake], by: Actor) -> _Plan:
     keys = sorted({key for one in ready if isinstance(one, Checked) and (key := _key(one))})
-    plan = _Plan(taken=dict(ports.store.idempotencies(MUTATION, keys)) if keys else {})
+    taken = dict(ports.store.idempotencies(MUTATION, keys)) if keys else {}
+    plan = _Plan(ports.store.fleet_nodes(ports.fleet.name), taken=taken)
     for one in ready:
-        if isinstance(one, UserMistake):
-            plan.items.append(ItemOutcome(SubmitStatus.REFUSED, mistake=one))
-        else:
+        try:
+            if isinstance(one, UserMistake):
+                raise one
             _plan_one(ports, plan, one, by)
+        except UserMistake as mistake:
+            plan.items.append(ItemOutcome(SubmitStatus.REFUSED, mistake=mistake))
     return plan
 
 
@@ -112,6 +118,7 @@ def _plan_one(ports: Ports, plan: _Plan, one: Checked, by: Actor) -> None:
     key = _key(one)
     record = plan.taken.get(key) if key else None
     if record is None:
+        demand_a_place(ports, one, plan.nodes)
         job = add_job(ports, plan.changes, one, by, MUTATION)
         if key:  # so that the same key in a later item means this job
             plan.taken[key] = plan.changes.idempotency[-1]
@@ -119,7 +126,7 @@ def _plan_one(ports: Ports, plan: _Plan, one: Checked, by: Actor) -> None:
     elif record.body_sha256 == one.body:
         plan.items.append((SubmitStatus.REPLAYED, record.job))
     else:
-        plan.items.append(ItemOutcome(SubmitStatus.REFUSED, mistake=other_body(record)))
+        raise other_body(record)
 
 
 def _done(ports: Ports, plan: _Plan, *, made: bool) -> list[ItemOutcome]:

@@ -3,11 +3,12 @@
 import threading
 from collections import deque
 
+from starforge.domain.capacity.nodes import NodesSeen
 from starforge.domain.observation import LogSeen, Seen
 
 MOST_BYTES = 64 * 1024 * 1024
-_OTHERS, _LINE = 4096, 128
-"""Bytes that a message which is no log takes, and a line beside its text; about, as nobody counts them."""
+_OTHERS, _LINE, _NODE, _CLAIM = 4096, 128, 2048, 1024
+"""Bytes that any other message takes, a line beside its text, a node and a claim; about, as nobody counts them."""
 
 
 class Backlog:
@@ -42,4 +43,8 @@ class Backlog:
 
 def size_of(seen: Seen) -> int:
     """Bytes that a message takes, about."""
-    return sum(len(line.data) + _LINE for line in seen.lines) if isinstance(seen, LogSeen) else _OTHERS
+    if isinstance(seen, LogSeen):
+        return sum(len(line.data) + _LINE for line in seen.lines)
+    if isinstance(seen, NodesSeen):
+        return _OTHERS + sum(_NODE + _CLAIM * len(node.claims) for node in seen.nodes)
+    return _OTHERS

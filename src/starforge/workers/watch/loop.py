@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from starforge.domain.actions.observe import Observer
 from starforge.domain.actions.see_nodes import see_nodes
+from starforge.domain.actions.take_turns import Turns
 from starforge.domain.changes import Watcher
 from starforge.domain.errors import StoreUnavailable, Superseded
 from starforge.domain.observation import Seen
@@ -57,6 +58,7 @@ class _Watch:
         self._ports, self._stop, self._holder, self._clock = ports, stop, holder, clock
         self._observer = Observer(ports, Watcher(ports.fleet.name, holder))
         self._hearing = Hearing(ports, holder)
+        self._turns = Turns(ports, self._observer.watcher)
         self._pump = Pump(ports.fleet, self._observer.resume, clock)
         self._renewed = self._renew_tried = clock()
 
@@ -94,6 +96,8 @@ class _Watch:
                 see_nodes(self._ports, batch, self._observer.watcher)
                 self._observer.observe(batch)
                 self._hearing.take(batch)
+                self._turns.hear(batch)
+                self._turns.take()
                 return self._observer.tick()
             except StoreUnavailable as outage:
                 _log.warning("the observer waits for the database: %s", outage)

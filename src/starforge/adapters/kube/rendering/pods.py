@@ -1,11 +1,12 @@
 """Pod templates of the Ray cluster and of the submitter."""
 
-from starforge.adapters.kube.labels import ANNOTATION_FIRST_MACHINE, KubeObject, run_labels
+from starforge.adapters.kube.labels import ANNOTATION_FIRST_MACHINE, ANNOTATION_GPUS, KubeObject, run_labels
 from starforge.adapters.kube.rendering import places
 from starforge.adapters.kube.rendering.capsule import by_init_container, init_container
 from starforge.adapters.kube.rendering.environment import environment
 from starforge.adapters.kube.rendering.resources import resources
 from starforge.adapters.kube.rendering.volumes import mounted
+from starforge.adapters.kube.series import node_selector
 from starforge.adapters.kube.settings import KubeConfig
 from starforge.domain.names import ANNOTATION_NAME, LABEL_POOL, LABEL_PROJECT
 from starforge.domain.ports import LaunchOrder
@@ -32,14 +33,15 @@ def ray_pod(order: LaunchOrder, pool: PoolSpec, config: KubeConfig, *, head: boo
     spec: KubeObject = {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
-        "nodeSelector": {config.gpu_node_label: pool.series},
+        "nodeSelector": node_selector(config.gpu_node_label, pool.series),
         "containers": [_ray_container(order, pool, config, head=head, mounts=[each.mount for each in volumes])],
         "volumes": [each.volume for each in volumes],
     }
     if by_init:
         spec["initContainers"] = [init_container(order, config, image_of(order, pool))]
     first = 0 if head or pool.name != order.spec.primary.name else 1
-    notes = {**annotations(order), ANNOTATION_FIRST_MACHINE: str(first)}
+    gpus = str(pool.gpus_per_machine)
+    notes = {**annotations(order), ANNOTATION_FIRST_MACHINE: str(first), ANNOTATION_GPUS: gpus}
     metadata = {"labels": {**labels(order), LABEL_POOL: pool.name}, "annotations": notes}
     return {"metadata": metadata, "spec": spec}
 

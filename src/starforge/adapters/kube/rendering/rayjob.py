@@ -15,6 +15,7 @@ from starforge.domain.spec import JobSpec, PoolSpec
 API_VERSION = "ray.io/v1"
 # KubeRay's own clocks are a net below ours, for when nobody of ours is there to look at them.
 NET_S = 1800
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 
 def render_rayjob(order: LaunchOrder, config: KubeConfig, *, served: frozenset[str]) -> KubeObject:
@@ -22,10 +23,15 @@ def render_rayjob(order: LaunchOrder, config: KubeConfig, *, served: frozenset[s
     metadata = {
         "name": order.name,
         "namespace": config.namespace,
-        "labels": labels(order),
+        "labels": {**labels(order), **_queue(order.spec)},
         "annotations": annotations(order),
     }
     return {"apiVersion": API_VERSION, "kind": "RayJob", "metadata": metadata, "spec": _spec(order, config, served)}
+
+
+def _queue(spec: JobSpec) -> dict[str, str]:
+    """The label by which Kueue takes the RayJob into a LocalQueue, and suspends it until its turn."""
+    return {QUEUE_LABEL: spec.queue} if spec.queue else {}
 
 
 def _spec(order: LaunchOrder, config: KubeConfig, served: frozenset[str]) -> KubeObject:

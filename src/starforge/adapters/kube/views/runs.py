@@ -7,7 +7,7 @@ from starforge.adapters.kube.labels import KubeObject
 from starforge.adapters.kube.views.pods import condition_view, pod_views
 from starforge.adapters.kube.views.times import deletion_requested, parse_time
 from starforge.domain.names import RunKey
-from starforge.domain.observation import RayClusterView, RayJobView, RunPhase, RunSeen, rayjob_phase
+from starforge.domain.observation import RayClusterView, RayJobView, RunPhase, RunSeen, WorkloadView, rayjob_phase
 from starforge.domain.redaction import redact_or_none
 
 MESSAGE_MAX = 20_000
@@ -30,7 +30,19 @@ def rayjob_view(rayjob: KubeObject, observed_at: datetime) -> RayJobView:
         observed_at=observed_at,
         ended_at=parse_time(status.get("endTime")),
         deletion_requested_at=deletion_requested(metadata),
+        suspended=spec.get("suspend") is True,
     )
+
+
+def workload_view(workload: KubeObject) -> WorkloadView:
+    """What Kueue says of a RayJob, from the condition that speaks of its quota last."""
+    conditions = [condition_view(each) for each in (workload.get("status") or {}).get("conditions") or []]
+    told = {each.type: each for each in conditions}
+    admitted = bool(told.get("Admitted") and told["Admitted"].status)
+    says = next((told[name] for name in ("Admitted", "QuotaReserved") if name in told and told[name].message), None)
+    reserved = told.get("QuotaReserved")
+    says = reserved if reserved and not reserved.status and reserved.message else says
+    return WorkloadView(workload["metadata"]["name"], admitted, says.message if says else None)
 
 
 def raycluster_view(raycluster: KubeObject) -> RayClusterView:
@@ -50,6 +62,7 @@ def run_seen(
     *,
     raycluster: KubeObject | None = None,
     gone: Iterable[KubeObject] = (),
+    workload: KubeObject | None = None,
 ) -> RunSeen:
     """The run as it is; `rayjob` is None only if it is known that there is none. `gone` are Pods that just went."""
     views, lost = pod_views(pods, machines, at), pod_views(gone, machines, at)
@@ -58,7 +71,8 @@ def run_seen(
     view = rayjob_view(rayjob, at)
     phase = rayjob_phase(view.job_status, view.deployment_status)
     cluster = raycluster_view(raycluster) if raycluster else None
-    return RunSeen(run, phase, at, views, view, view.uid, view.message, cluster, lost)
+    kueues = workload_view(workload) if workload else None
+    return RunSeen(run, phase, at, views, view, view.uid, view.message, cluster, lost, kueues)
 
 
 def newest(objects: Iterable[KubeObject]) -> KubeObject | None:

@@ -11,6 +11,8 @@ from starforge.domain.names import RunKey
 from starforge.domain.observation import RunSeen
 
 _NEEDED = frozenset({Kind.RAYJOB, Kind.POD})
+# What others make for a RayJob, without our labels: found by the uid of its owner.
+_OWNED = frozenset({Kind.JOB, Kind.WORKLOAD})
 
 
 class Board:
@@ -74,7 +76,7 @@ class Board:
     def run_of(self, kind: Kind, found: KubeObject) -> RunKey | None:
         """The run of an object: by its labels, or its owner's uid where KubeRay gives it none of ours."""
         owners = found["metadata"].get("ownerReferences") or []
-        if kind is not Kind.JOB:
+        if kind not in _OWNED:
             return run_of(found)
         return next((run for owner in owners if (run := self._uids.run(owner["uid"]))), None)
 
@@ -86,10 +88,10 @@ class Board:
             before, of_run[uid] = of_run.get(uid), found
             if kind is Kind.RAYJOB:
                 self._sure.add(run)
-            if kind in _NEEDED or (kind is Kind.RAYCLUSTER and _tells_more(before, found)):
+            if kind in _NEEDED or kind is Kind.WORKLOAD or (kind is Kind.RAYCLUSTER and _tells_more(before, found)):
                 self._dirty.add(run)
         if kind is Kind.RAYJOB:
-            self._match_submitters()
+            self._match_owned()
 
     def _note_lacked(self) -> None:
         unsure = {run for kind, run in self._by_run if kind is Kind.POD} - self._sure
@@ -97,11 +99,12 @@ class Board:
         self._sure |= twice
         self._dirty |= twice
 
-    def _match_submitters(self) -> None:
-        """Submitter Jobs that were listed before their RayJob."""
-        for uid, job in self._objects[Kind.JOB].items():
-            if self._uids.run(uid) is None:
-                self._learn(Kind.JOB, job)
+    def _match_owned(self) -> None:
+        """What was listed before the RayJob that owns it."""
+        for kind in sorted(_OWNED):
+            for uid, found in self._objects[kind].items():
+                if self._uids.run(uid) is None:
+                    self._learn(kind, found)
 
     def _forget(self, kind: Kind, found: KubeObject) -> None:
         self._uids.gone(found["metadata"]["uid"])
@@ -127,7 +130,9 @@ class Board:
             del self._machines[run]
             self._sure.discard(run)
         raycluster = newest(self._by_run.get((Kind.RAYCLUSTER, run), {}).values())
-        return run_seen(run, rayjob, pods, known | machines, at, raycluster=raycluster, gone=gone)
+        workload = newest(self._by_run.get((Kind.WORKLOAD, run), {}).values())
+        machines = known | machines
+        return run_seen(run, rayjob, pods, machines, at, raycluster=raycluster, gone=gone, workload=workload)
 
 
 def _tells_more(before: KubeObject | None, after: KubeObject) -> bool:

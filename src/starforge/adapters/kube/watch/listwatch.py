@@ -13,7 +13,7 @@ from starforge.adapters.kube.errors import UNREACHABLE, answer_of, short
 from starforge.adapters.kube.labels import KubeObject
 from starforge.adapters.kube.watch.backoff import Backoff
 from starforge.adapters.kube.watch.lines import LineSplitter, chunks
-from starforge.adapters.kube.watch.messages import Changed, Heard, Inbox, Kind, Listed
+from starforge.adapters.kube.watch.messages import Changed, Heard, Inbox, Kind, Listed, NotServed
 from starforge.adapters.kube.watch.slimming import slimmed
 from starforge.adapters.kube.watch.streams import BROKEN, Streams
 from starforge.domain.reason import ReasonCode
@@ -33,6 +33,7 @@ class StaleWatch(Exception):
 class Source:
     """What to watch. `resumable` kinds go on from the last version; others, as Events, are listed again each time.
 
+    Jobs can do without an `optional` kind: that it is not served, or not for us to see, is no problem of the fleet.
     A list of a resumable kind is told whole, as what it lacks is gone; others page by page, as they may be long.
     """
 
@@ -40,6 +41,19 @@ class Source:
     path: str
     labels: str | None = None
     resumable: bool = True
+    optional: bool = False
+    fields: str | None = None
+    slim: Callable[[KubeObject], KubeObject] | None = None
+
+    @property
+    def selectors(self) -> dict[str, str]:
+        """Query parameters that narrow it down."""
+        given = {"labelSelector": self.labels, "fieldSelector": self.fields}
+        return {name: text for name, text in given.items() if text}
+
+    def slimmed(self, found: KubeObject) -> KubeObject:
+        """What is kept of an object."""
+        return self.slim(found) if self.slim else slimmed(self.kind, found)
 
 
 class ListWatch:
@@ -72,17 +86,16 @@ class ListWatch:
         except UNREACHABLE as error:
             if isinstance(error, ApiException) and error.status == 410:
                 return self._backoff.next_s()
-            self._inbox.put(_problem(self._source.kind, error))
+            self._inbox.put(_problem(self._source, error))
             return self._backoff.next_s(answer_of(error).retry_after_s if isinstance(error, ApiException) else None)
         return 0.0
 
     def _list(self) -> str:
         """Tells what there is, page by page where nobody needs to know what is not there; the version of the list."""
-        query = {"labelSelector": self._source.labels} if self._source.labels else {}
         found: list[KubeObject] = []
         version = ""
-        for page in self._api.pages(self._source.path, query):
-            slim = [slimmed(self._source.kind, each) for each in page.objects]
+        for page in self._api.pages(self._source.path, self._source.selectors):
+            slim = [self._source.slimmed(each) for each in page.objects]
             found, version = [*(found if page.adds else ()), *slim], page.version
             if not self._source.resumable:
                 self._inbox.put(Listed(self._source.kind, slim))
@@ -119,9 +132,7 @@ class ListWatch:
     def _query(self, version: str) -> dict[str, str | int]:
         query: dict[str, str | int] = {"watch": "1", "resourceVersion": version, "timeoutSeconds": WATCH_S}
         query["allowWatchBookmarks"] = "true"
-        if self._source.labels:
-            query["labelSelector"] = self._source.labels
-        return query
+        return query | self._source.selectors
 
     def _changes(self, response: BaseHTTPResponse) -> Iterator[KubeObject]:
         splitter = LineSplitter()
@@ -140,13 +151,16 @@ class ListWatch:
         if word == "ERROR" or "metadata" not in found:
             raise StaleWatch
         if word != "BOOKMARK":
-            change_seen = Changed(self._source.kind, slimmed(self._source.kind, found), deleted=word == "DELETED")
-            self._inbox.put(change_seen)
+            slim = self._source.slimmed(found)
+            self._inbox.put(Changed(self._source.kind, slim, deleted=word == "DELETED"))
         version: str | None = found["metadata"].get("resourceVersion")
         return version
 
 
-def _problem(kind: Kind, error: BaseException) -> Heard:
+def _problem(source: Source, error: BaseException) -> Heard | NotServed:
+    kind = source.kind
+    if source.optional and isinstance(error, ApiException) and error.status in (403, 404):
+        return NotServed(kind, answer_of(error).message)
     if not isinstance(error, ApiException) or not error.status:
         return Heard(kind, f"The Kubernetes API can't be reached: {short(error)}")
     if error.status == 404 and kind in (Kind.RAYJOB, Kind.RAYCLUSTER):
@@ -154,6 +168,6 @@ def _problem(kind: Kind, error: BaseException) -> Heard:
         return Heard(kind, message, ReasonCode.OPERATOR_ABSENT)
     answer = answer_of(error)
     if answer.status in (401, 403):
-        message = f"Kubernetes does not let StarForge watch {kind}s: {answer.message}"
+        message = f"Kubernetes does not let StarForge watch {kind.plural}: {answer.message}"
         return Heard(kind, message, ReasonCode.PERMISSION)
-    return Heard(kind, f"The Kubernetes API answered {answer.status} when asked for {kind}s: {answer.message}")
+    return Heard(kind, f"The Kubernetes API answered {answer.status} when asked for {kind.plural}: {answer.message}")

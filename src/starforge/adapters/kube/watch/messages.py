@@ -15,6 +15,14 @@ class Kind(StrEnum):
     POD = "Pod"
     JOB = "Job"
     EVENT = "Event"
+    WORKLOAD = "Workload"
+    NODE = "Node"
+    CLAIM = "Claim"
+
+    @property
+    def plural(self) -> str:
+        """What is watched, in words."""
+        return "Pods of all namespaces" if self is Kind.CLAIM else f"{self}s"
 
 
 @dataclass(frozen=True)
@@ -42,13 +50,21 @@ class Heard:
 
 
 @dataclass(frozen=True)
+class NotServed:
+    """A kind that jobs can do without is not there, or not for us to see; `why` for whoever reads our log."""
+
+    kind: Kind
+    why: str
+
+
+@dataclass(frozen=True)
 class LinesThere:
     """A log has lines to fetch, or has ended."""
 
     source: str
 
 
-Message = Listed | Changed | Heard | LinesThere
+Message = Listed | Changed | Heard | NotServed | LinesThere
 _AGAIN_S = 0.2
 
 

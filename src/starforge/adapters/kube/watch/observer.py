@@ -1,5 +1,6 @@
 """Watches a namespace: one thread a kind, a few for all logs, and this one, which puts together what they say."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -8,12 +9,13 @@ from queue import Empty
 
 from starforge.adapters.kube.client import KubeApi
 from starforge.adapters.kube.labels import MANAGED, KubeObject
-from starforge.adapters.kube.paths import Paths
+from starforge.adapters.kube.paths import NODES, PODS_OF_THE_CLUSTER, Paths
 from starforge.adapters.kube.watch.board import Board
 from starforge.adapters.kube.watch.eventdesk import EventDesk
 from starforge.adapters.kube.watch.listwatch import ListWatch, Source
 from starforge.adapters.kube.watch.logs.followers import Followers
-from starforge.adapters.kube.watch.messages import Changed, Heard, Inbox, Kind, LinesThere, Listed, Message
+from starforge.adapters.kube.watch.messages import Changed, Heard, Inbox, Kind, LinesThere, Listed, Message, NotServed
+from starforge.adapters.kube.watch.nodeboard import NODE_KINDS, NodeBoard, NodeRules, claimed, noted
 from starforge.adapters.kube.watch.pictures import Pictures
 from starforge.adapters.kube.watch.streams import Streams
 from starforge.adapters.kube.watch.timers import Timers
@@ -23,13 +25,16 @@ from starforge.domain.observation import FleetHeard, Seen
 from starforge.domain.ports import Resume
 from starforge.domain.reason import ReasonCode
 
+_log = logging.getLogger(__name__)
 COALESCE_S = 0.05
 LOG_BATCH_S = 0.1
 HEARD_S = 1.0
 TELL_ALL_S = 30.0
 JOIN_S = 2.0
 _SILENT = "The Kubernetes API has not told yet what there is."
-_RUNS, _HEARD = "runs", "heard"
+_RUNS, _HEARD, _NODES = "runs", "heard", "nodes"
+# As the scheduler: a Pod that is being removed counts until it is gone, and one without a node takes nothing yet.
+_COUNTS = "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="
 # KubeRay's submitter Jobs carry no labels of ours, and other Jobs none of KubeRay's.
 _SUBMITTERS = "app.kubernetes.io/created-by=kuberay-operator"
 
@@ -43,6 +48,9 @@ def sources(namespace: str) -> tuple[Source, ...]:
         Source(Kind.POD, paths.pods, MANAGED),
         Source(Kind.JOB, paths.batch_jobs, _SUBMITTERS),
         Source(Kind.EVENT, paths.events, resumable=False),
+        Source(Kind.WORKLOAD, paths.workloads, optional=True),
+        Source(Kind.NODE, NODES, optional=True, slim=noted),
+        Source(Kind.CLAIM, PODS_OF_THE_CLUSTER, optional=True, fields=_COUNTS, slim=claimed),
     )
 
 
@@ -50,7 +58,12 @@ class Observer:
     """One watch of a namespace, from what there is now on."""
 
     def __init__(
-        self, api: KubeApi, namespace: str, resume: Callable[[RunKey, str], Resume], now: Callable[[], datetime]
+        self,
+        api: KubeApi,
+        namespace: str,
+        resume: Callable[[RunKey, str], Resume],
+        now: Callable[[], datetime],
+        rules: NodeRules,
     ) -> None:
         self._now, self._clock = now, time.monotonic
         self._streams = Streams()
@@ -58,8 +71,11 @@ class Observer:
         uids = Uids()
         self._board, self._desk = Board(uids), EventDesk(uids)
         self._followers = Followers(api, namespace, resume, self._inbox)
+        self._nodes = NodeBoard(rules)
         self._pictures = Pictures()
         self._problems: dict[Kind, Heard] = {}
+        self._served: set[Kind] = set()
+        self._lacking: set[Kind] = set()
         self._timers = Timers()
         self._tell_all_at = self._clock() + TELL_ALL_S
         watches = [ListWatch(api, source, self._inbox, self._streams) for source in sources(namespace)]
@@ -93,16 +109,49 @@ class Observer:
                     yield from self._event(event)
             case Changed(kind=Kind.EVENT, object=event, deleted=deleted):
                 yield from () if deleted else self._event(event)
+            case Listed() | Changed() if message.kind in NODE_KINDS:
+                self._node(message)
             case Listed():
                 self._listed(message)
             case Changed():
                 self._changed(message)
-            case Heard(problem=None):
-                self._problems.pop(message.kind, None)
             case Heard():
-                self._problems[message.kind] = message
+                self._heard(message)
+            case NotServed():
+                self._lacks(message)
             case LinesThere(source=source):
                 self._timers.set(source, self._clock() + LOG_BATCH_S)
+
+    def _node(self, message: Listed | Changed) -> None:
+        if isinstance(message, Listed):
+            self._nodes.listed(message)
+        else:
+            self._nodes.changed(message)
+        self._schedule_nodes()
+
+    def _schedule_nodes(self) -> None:
+        if self._nodes.dirty:
+            self._timers.set(_NODES, self._clock() + COALESCE_S)
+
+    def _heard(self, message: Heard) -> None:
+        self._nodes.watched(message.kind, well=message.problem is None)
+        if message.problem is None:
+            self._problems.pop(message.kind, None)
+            self._served.add(message.kind)
+            self._lacking.discard(message.kind)
+            self._schedule_nodes()
+        else:
+            self._problems[message.kind] = message
+
+    def _lacks(self, message: NotServed) -> None:
+        """Capacity is not told without a right of ours that jobs can do without: say so once."""
+        self._served.discard(message.kind)
+        self._problems.pop(message.kind, None)
+        self._nodes.watched(message.kind, well=False)
+        if message.kind in NODE_KINDS and message.kind not in self._lacking:
+            needed = "list and watch %s. Apply deploy/rbac.yaml. Kubernetes says: %s"
+            _log.warning("capacity is not told, as our account may not " + needed, message.kind.plural, message.why)
+        self._lacking.add(message.kind)
 
     def _event(self, event: KubeObject) -> Iterator[Seen]:
         seen = self._desk.take(event, self._clock())
@@ -135,6 +184,8 @@ class Observer:
             yield from self._every_second()
         elif name == _RUNS:
             yield from self._pictures.keep(self._board.take_dirty(self._now()))
+        elif name == _NODES:
+            yield from self._nodes.take_dirty(self._now())
         else:
             yield from self._followers.fetch(name)
             if self._followers.has_more(name):
@@ -160,7 +211,8 @@ class Observer:
         told = sorted(self._problems.values(), key=lambda heard: heard.code is not ReasonCode.PERMISSION)
         if told:
             return FleetHeard(self._now(), told[0].problem, told[0].code)
-        return FleetHeard(self._now(), None if self._board.complete else _SILENT)
+        problem = None if self._board.complete else _SILENT
+        return FleetHeard(self._now(), problem, other_queue="Kueue" if Kind.WORKLOAD in self._served else None)
 
     def _halt(self) -> None:
         self._streams.halt()

@@ -14,6 +14,9 @@ _SPEC = {
     Kind.JOB: frozenset({"template"}),
     Kind.POD: frozenset({"affinity", "dnsConfig", "securityContext", "tolerations", "volumes"}),
     Kind.EVENT: frozenset[str](),
+    Kind.WORKLOAD: frozenset({"podSets"}),
+    Kind.NODE: frozenset[str](),
+    Kind.CLAIM: frozenset[str](),
 }
 _CONTAINER = frozenset(
     {
