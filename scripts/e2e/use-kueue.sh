@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds Kueue from its Go module and runs it in the test cluster of $CLUSTER_ENV, for jobs that name a queue:
-#   CLUSTER_IMAGE=…/image bash scripts/e2e/use-kueue.sh [--delete]
+#   CLUSTER_IMAGE=…/image bash scripts/e2e/use-kueue.sh [--build | --delete]
+# --build only builds it, --delete takes it out of the cluster.
 # CLUSTER_IMAGE is the program that makes a root directory an image of the cluster: image ROOT NAME CONFIG_JSON.
 # The build takes some minutes the first time and is kept. Kueue manages the RayJobs that bear its label alone.
 set -euo pipefail
@@ -50,6 +51,7 @@ if [ ! -x "$kept/manager" ]; then
     (cd "$module" && CGO_ENABLED=0 go build -mod=mod -trimpath -ldflags="-s -w" -o "$kept/manager.new" ./cmd/kueue)
     mv "$kept/manager.new" "$kept/manager"
 fi
+[ "${1:-}" != --build ] || exit 0
 [ -n "${CLUSTER_IMAGE:-}" ] || fail "CLUSTER_IMAGE is not set: name the program that makes images of this cluster."
 mkdir -p "$scratch/root"
 cp "$kept/manager" "$scratch/root/manager"

@@ -99,18 +99,19 @@ async def refused(gateway: Gateway, spec: dict[str, Any], code: Path) -> list[di
     return errors
 
 
-async def start(gateway: Gateway, spec: dict[str, Any], code: Path) -> tuple[Followed, asyncio.Task[None]]:
-    """A submitted job, and the task that follows it to its end."""
+async def start(gateway: Gateway, spec: dict[str, Any], code: Path, **more: Any) -> tuple[Followed, asyncio.Task[None]]:
+    """A submitted job, and the task that follows it to its end; `more` goes into the input of the submission."""
     cursor = (await gateway.ask(FEED))["feed"]["cursor"]
-    answer = (await gateway.ask(SUBMIT, input={"spec": spec, "code": {"files": files(code)}}))["submitJob"]
+    given = {"spec": spec, "code": {"files": files(code)}, **more}
+    answer = (await gateway.ask(SUBMIT, input=given))["submitJob"]
     assert answer["status"] == "CREATED", answer
     followed = Followed(answer["job"]["id"])
     return followed, asyncio.create_task(_follow(gateway, followed, cursor))
 
 
-async def run(gateway: Gateway, spec: dict[str, Any], code: Path) -> Followed:
+async def run(gateway: Gateway, spec: dict[str, Any], code: Path, **more: Any) -> Followed:
     """A job that was submitted and came to its end."""
-    followed, following = await start(gateway, spec, code)
+    followed, following = await start(gateway, spec, code, **more)
     await following
     return followed
 

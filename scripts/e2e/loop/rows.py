@@ -124,12 +124,15 @@ async def _cancel_when(
 async def no_such_series(gateway: Gateway, settings: dict[str, str]) -> str:
     deadlines = {"preRunningSeconds": 25, "activeSeconds": 900}
     wanted = spec("nowhere", [pool("train", "no-such-series")], deadlines=deadlines)
-    done = await run(gateway, wanted, CODE / "machines")
+    [error] = await refused(gateway, wanted, CODE / "machines")
+    assert error["code"] == "UNSATISFIABLE", error
+    assert "there is no series no-such-series" in error["message"], error
+    done = await run(gateway, wanted, CODE / "machines", allowUnsatisfiable=True)
     _ended(done, "FAILED", "PRERUNNING_DEADLINE")
     assert "FailedScheduling" in done.kubernetes, done.kubernetes
     assert any("no node" in reason or "nodes are available" in reason for reason in done.reasons), done.reasons
     await checks.after(done, settings)
-    return "freed at its deadline"
+    return "refused; allowed all the same, freed at its deadline"
 
 
 async def storage(gateway: Gateway, settings: dict[str, str]) -> str:
@@ -189,7 +192,7 @@ def rows() -> list[Row]:
         Row("a primary pool of two machines", two_machines, needs_gpus=gpus),
         Row("user code that fails", failing),
         Row("cancel while running", cancel),
-        Row("a series that no node has", no_such_series),
+        Row("a series that no node has", no_such_series, {"FORGE_QUEUE": "off"}),
         Row("two pools, code by HTTP and init containers", digits, plain, needs_http=True),
         Row("storage root and corpus", storage, claims),
         Row("storage that is not shared", not_shared, claims | {"FORGE_K8S_STORAGE_SHARED": "false"}),

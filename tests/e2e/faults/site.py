@@ -69,6 +69,8 @@ def site(folder: Path, fleet: Mapping[str, str], marks: Path, marks_inside: str)
     """Everything started, and stopped with the block. `fleet` are the settings of the fleet and its object store."""
     with postgres_server(durable=True) as postgres, redis_server(folder) as redis:
         own = {
+            # Machines that find no node are to wait as Pods here, not as jobs in a queue, unless that is asked for.
+            "FORGE_QUEUE": fleet.get("FORGE_QUEUE", "off"),
             "FORGE_DATA_DIR": str(folder / "data"),
             "FORGE_DATABASE_URL": postgres.url,
             "FORGE_REDIS_URL": redis.url,

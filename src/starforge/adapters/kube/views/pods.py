@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import count
 
-from starforge.adapters.kube.labels import ANNOTATION_FIRST_MACHINE, ANNOTATION_GPUS, KubeObject
+from starforge.adapters.kube.labels import ANNOTATION_FIRST_MACHINE, KubeObject
 from starforge.adapters.kube.rendering.resources import GPU
 from starforge.adapters.kube.views.containers import containers
 from starforge.adapters.kube.views.times import created, deletion_requested, parse_time
@@ -90,7 +90,7 @@ def _view(pod: KubeObject, machine: int | None, observed_at: datetime) -> PodVie
         reason=redact_or_none(status.get("reason")),
         message=redact_or_none(status.get("message")),
         node_name=spec.get("nodeName"),
-        gpus=_gpus(pod),
+        gpus=_gpus(spec),
         restarts=sum(each.restarts for each in inside),
         conditions=conditions,
         containers=inside,
@@ -116,12 +116,7 @@ def condition_view(condition: KubeObject) -> PodCondition:
     )
 
 
-def _gpus(pod: KubeObject) -> int:
-    """What its machine has, logical ones included; what it asks for if it does not say."""
-    told = (pod["metadata"].get("annotations") or {}).get(ANNOTATION_GPUS, "")
-    if told.isdecimal():
-        return int(told)
-    spec = pod.get("spec") or {}
+def _gpus(spec: KubeObject) -> int:
     wanted = [(each.get("resources") or {}).get("requests") or {} for each in spec.get("containers") or []]
     return sum(int(each.get(GPU, 0)) for each in wanted)
 
