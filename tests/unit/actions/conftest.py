@@ -36,6 +36,7 @@ def new_world(store: SqlStore, empty: sqlite3.Connection, tmp_path: Path) -> Cal
     def made() -> World:
         with store.database.engine.connect() as connection:
             empty.backup(_raw(connection))
+        store.forget_nodes()
         return World(tmp_path, store)
 
     return made

@@ -1,7 +1,9 @@
 """Connections to SQLite and Postgres, and the two kinds of transaction: those that read and those that write."""
 
 import os
+import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from starforge.adapters.store.failures import as_unavailable, unavailable
 
 BUSY_TIMEOUT_S = 30
+BUSY_AGAIN_S = 0.05
 STATEMENT_TIMEOUT_S = 30
 LOCK_TIMEOUT_S = 20
 CONNECT_TIMEOUT_S = 5
@@ -109,8 +112,20 @@ def _sqlite(url: URL) -> Engine:
 
 
 def _sqlite_session(connection: Any, _record: object) -> None:
-    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+    _write_ahead(connection, time.monotonic() + BUSY_TIMEOUT_S)
+    for pragma in ("synchronous = NORMAL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _write_ahead(connection: Any, until: float) -> None:
+    """SQLite does not wait for this by itself: while others do the same to a new file, it is busy at once."""
+    while True:
+        try:
+            return connection.execute("PRAGMA journal_mode = WAL").close()
+        except sqlite3.OperationalError as busy:
+            if busy.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+            time.sleep(BUSY_AGAIN_S)
 
 
 def _sqlite_begin(connection: Connection) -> None:

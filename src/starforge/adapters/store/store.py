@@ -78,6 +78,10 @@ class SqlStore:
         self._job_cache = JobCache()
         self._node_cache = nodes.NodeCache()
 
+    def forget_nodes(self) -> None:
+        """Read the nodes of fleets anew: for whoever has put another database in the place of this one."""
+        self._node_cache = nodes.NodeCache()
+
     def close(self) -> None:
         """Close every connection."""
         self.database.close()
