@@ -58,4 +58,15 @@ cp "$kept/manager" "$scratch/root/manager"
 "$CLUSTER_IMAGE" "$scratch/root" "$image" '{"Entrypoint": ["/manager"], "User": "65532:65532", "WorkingDir": "/"}'
 manifests | kube apply --server-side --force-conflicts -f - >/dev/null
 kube -n kueue-system rollout status deployment/kueue-controller-manager --timeout=180s >/dev/null
+# It is ready some seconds before its webhooks answer, without which nothing of its kinds can be made.
+answers() {
+    kube apply --dry-run=server -f - >"$scratch/answer" 2>&1 <<FLAVOR
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: starforge-asks}}
+FLAVOR
+}
+for second in $(seq 60); do
+    ! answers || break
+    [ "$second" != 60 ] || fail "Kueue's webhooks do not answer: $(cat "$scratch/answer")"
+    sleep 1
+done
 say "Kueue $version runs in the cluster"
