@@ -121,11 +121,13 @@ def _write_ahead(connection: Any, until: float) -> None:
     """SQLite does not wait for this by itself: while others do the same to a new file, it is busy at once."""
     while True:
         try:
-            return connection.execute("PRAGMA journal_mode = WAL").close()
+            connection.execute("PRAGMA journal_mode = WAL").close()
         except sqlite3.OperationalError as busy:
             if busy.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
                 raise
             time.sleep(BUSY_AGAIN_S)
+        else:
+            return
 
 
 def _sqlite_begin(connection: Connection) -> None:
