@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import product
 
 from hypothesis import strategies as st
 
@@ -100,16 +99,16 @@ def each_of(demand: Iterable[Machines]) -> list[Machines]:
     return [group for group in demand for _ in range(group.count)]
 
 
-def placements(demand: Sequence[Machines], rooms: Mapping[str, tuple[str | None, Room]]) -> Iterator[tuple[str, ...]]:
-    """Every way to put each machine on a node, by trying all of them."""
-    single = each_of(demand)
-    choices = [[name for name, (series, _) in rooms.items() if series == one.series] for one in single]
-    for names in product(*choices):
-        left = {name: there for name, (_, there) in rooms.items()}
-        for one, name in zip(single, names, strict=True):
-            left[name] -= one.each
-        if all(_holds(left[name], one.each) for one, name in zip(single, names, strict=True)):
-            yield names
+def placements(single: Sequence[Machines], rooms: Mapping[str, tuple[str | None, Room]]) -> Iterator[tuple[str, ...]]:
+    """Every way to put each machine on a node, by trying all of them one after the other."""
+    if not single:
+        yield ()
+        return
+    one, *others = single
+    for name, (series, left) in rooms.items():
+        if series == one.series and _holds(left - one.each, one.each):
+            taken = {**rooms, name: (series, left - one.each)}
+            yield from ((name, *more) for more in placements(others, taken))
 
 
 def _holds(left: Room, each: Room) -> bool:
@@ -122,7 +121,7 @@ def _all(room: Room) -> tuple[int, int, int, int]:
 
 
 def fits(demand: Sequence[Machines], rooms: Mapping[str, tuple[str | None, Room]]) -> bool:
-    return next(placements(demand, rooms), None) is not None
+    return next(placements(each_of(demand), rooms), None) is not None
 
 
 def gpu_by_gpu(view: NodeView) -> list[str]:

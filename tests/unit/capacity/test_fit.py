@@ -62,6 +62,9 @@ def _left(found: list[NodeView], ended: AbstractSet[object]) -> dict[str, tuple[
     return rooms
 
 
+NEEDS_ONE = "Pool train needs 1 machine with 2 h200 GPUs: 0 of 1 can be placed now "
+ENOUGH = "a node with enough free GPUs"
+FREE = "(8 of 8 h200 GPUs are free, but "
 CORDONED = (
     "Pool train needs 2 machines with 2 b200 GPUs each: 0 of 2 can be placed now (0 of 4 b200 GPUs are free, 4 are "
     "blocked: node-b is cordoned)."
@@ -91,6 +94,47 @@ A, B = node("node-a"), node("node-b", "b200", 4)
             [node("node-a", "h200", 8, claim(1, 6))],
             "LATER",
             "Pool train needs 1 machine with 8 h200 GPUs: 0 of 1 can be placed now (2 of 8 h200 GPUs are free).",
+        ),
+        (
+            [machines("train", "h200", 1, 2, 16_000)],
+            [node("node-a", "h200", 8, used=Room(0, 60_000))],
+            "LATER",
+            f"{NEEDS_ONE}{FREE}a machine needs 16 CPUs, and {ENOUGH} has 4 left at most).",
+        ),
+        (
+            [Machines("train", "h200", 1, Room(2, 100, 2**40, 1))],
+            [node("node-a", "h200", 8, used=Room(0, 0, 2**39))],
+            "LATER",
+            NEEDS_ONE
+            + FREE
+            + "a machine needs 1Ti of memory, and a node with enough free GPUs has 512Gi left at most).",
+        ),
+        (
+            [machines("train", "h200", 2, 2)],
+            [node("node-a", "h200", 8, used=Room(0, 0, 0, 109))],
+            "LATER",
+            (
+                "Pool train needs 2 machines with 2 h200 GPUs each: 1 of 2 can be placed now "
+                f"{FREE}their nodes have no room for so many more Pods)."
+            ),
+        ),
+        (
+            [machines("train", "h200", 1, 0, 16_000)],
+            [node("node-a", "h200", 8, used=Room(0, 60_000))],
+            "LATER",
+            (
+                "Pool train needs 1 machine on a node of series h200: 0 of 1 can be placed now "
+                f"{FREE}a machine needs 16 CPUs, and an open node has 4 left at most)."
+            ),
+        ),
+        (
+            [machines("a", "h200", 1, 6), machines("b", "h200", 1, 4)],
+            [A, node("node-c", "h200", 8, claim(1, 5))],
+            "LATER",
+            (
+                "Pool b needs 1 machine with 4 h200 GPUs: 0 of 1 can be placed now (11 of 16 h200 GPUs are free, "
+                "6 of them for machines that come first, 3 at most on one node)."
+            ),
         ),
         (
             [machines("train", "gb300", 1, 1)],
@@ -150,6 +194,7 @@ def test_those_who_had_their_turn_come_first() -> None:
     before = machines("other", "h200", 1, 4)
     told = judged([machines("train", "h200", 1, 8)], A, reserved=(before,))
     assert told.verdict is FitVerdict.LATER
+    assert "8 of 8 h200 GPUs are free, 4 of them for machines that come first" in told.message
     assert judged([machines("train", "h200", 1, 4)], A, reserved=(before,)).verdict is FitVerdict.NOW
 
 

@@ -2,8 +2,9 @@
 
 from hypothesis import given, settings
 
+from starforge.domain.capacity.filling import fitting
 from starforge.domain.capacity.nodes import NodeView
-from starforge.domain.capacity.packing import Machines, as_many_as_fit, fitting, open_rooms, place
+from starforge.domain.capacity.packing import Machines, as_many_as_fit, open_rooms, place
 from tests.unit.capacity.grounds import claim, demands, fits, machines, node, open_room, views
 
 
@@ -43,6 +44,21 @@ def test_what_greed_would_spoil_is_found_all_the_same() -> None:
     found = [node("a", gpus=7), node("b", gpus=6)]
     demand = [machines("x", "h200", 1, 4), machines("y", "h200", 3, 3)]
     assert place(demand, open_rooms(found)) is not None
+
+
+def test_large_fleets_of_two_kinds_are_searched_within_bounds() -> None:
+    """Every node of 6 takes either a 4 or two 3s. Both pools fit alone, and by the sum of GPUs, but not together."""
+    found = open_rooms([node(f"n{number:04}", gpus=6) for number in range(1000)])
+    assert place([machines("x", "h200", 500, 4), machines("y", "h200", 1100, 3)], found) is None
+    assert place([machines("x", "h200", 500, 4), machines("y", "h200", 1000, 3)], found) is not None
+
+
+def test_what_greed_would_spoil_is_found_on_a_large_fleet() -> None:
+    found = [node(f"n{number:04}", gpus=6 + number % 2) for number in range(200)]
+    demand = [machines("x", "h200", 100, 4), machines("y", "h200", 300, 3)]
+    places = place(demand, open_rooms(found))
+    assert places is not None
+    _hold(demand, places, found)
 
 
 def test_what_is_closed_or_taken_is_no_room() -> None:

@@ -10,7 +10,19 @@ from starforge.domain.capacity.nodes import FleetNodes, NodeView, Room
 from starforge.domain.capacity.packing import Machines
 from starforge.domain.capacity.queueing import Turn, Waiting, decide
 from starforge.domain.names import JobId
-from tests.unit.capacity.grounds import AT, claim, demands, fits, fleet, machines, node, open_room, views
+from tests.unit.capacity.grounds import (
+    AT,
+    SERIES,
+    claim,
+    demands,
+    empty_room,
+    fits,
+    fleet,
+    machines,
+    node,
+    open_room,
+    views,
+)
 
 A, B = node("node-a"), node("node-b", "b200", 4)
 
@@ -41,27 +53,42 @@ def test_those_who_go_find_room_together(queue: list[Waiting], found: list[NodeV
     assert fits([group for one in queue if one.job in goes for group in one.demand], open_room(found))
 
 
-@settings(max_examples=200)
-@given(queues, views(), st.sampled_from(["job-1", "job-2"]))
-def test_whoever_ends_next_the_first_in_line_starts_as_if_it_were_alone(
-    queue: list[Waiting], found: list[NodeView], ends: str
+large = st.builds(machines, st.sampled_from("ab"), SERIES, st.integers(1, 2), st.sampled_from([1, 2, 3, 4, 6, 8]))
+large_queues = st.lists(st.lists(large, min_size=1, max_size=2), min_size=2, max_size=4)
+
+
+@st.composite
+def large_nodes(draw: st.DrawFn) -> list[NodeView]:
+    """Nodes of many sizes, each partly held by one of three jobs."""
+    sizes = draw(st.lists(st.sampled_from([1, 2, 3, 4, 6, 8]), min_size=1, max_size=4))
+    return [
+        node(
+            f"node-{n}", draw(SERIES), size, claim(n, draw(st.integers(0, size)), job=f"job-{draw(st.integers(1, 3))}")
+        )
+        for n, size in enumerate(sizes)
+    ]
+
+
+@settings(max_examples=500)
+@given(large_queues, large_nodes(), st.sets(st.sampled_from(["job-1", "job-2", "job-3"])))
+def test_whoever_ends_next_those_in_front_start_as_if_nobody_were_behind(
+    queue: list[list[Machines]], found: list[NodeView], ended: set[str]
 ) -> None:
-    turns = decided(queue, fleet(*found))
-    first = next((turn.job for turn in turns if not turn.admitted), None)
-    if first is None:
-        return
-    head = next(one for one in queue if one.job == first)
-    before = [one for one in queue if one.since < head.since]
-    behind = {turn.job for turn in turns if turn.admitted} - {one.job for one in before}
-    gone = [_without(view, ends) for view in found]
-    earlier = [group for one in before for group in one.demand]
-    later = [group for one in queue if one.job in behind for group in one.demand]
-    if fits([*earlier, *head.demand], open_room(gone)):
-        assert fits([*earlier, *head.demand, *later], open_room(gone))
+    jobs = [waiting(number, *demand) for number, demand in enumerate(queue)]
+    turns = decided(jobs, fleet(*found))
+    left = open_room([_without(view, ended) for view in found])
+    front: list[Machines] = []
+    for number, turn in enumerate(turns):
+        if turn.admitted:
+            break
+        front += [group for group in jobs[number].demand if fits(jobs[number].demand, empty_room(found))]
+        behind = [group for one, other in zip(jobs, turns, strict=True) if other.admitted for group in one.demand]
+        if fits(front, left):
+            assert fits([*front, *behind], left)
 
 
-def _without(view: NodeView, job: str) -> NodeView:
-    left = tuple(one for one in view.claims if one.run is None or one.run.job != job)
+def _without(view: NodeView, ended: set[str]) -> NodeView:
+    left = tuple(one for one in view.claims if one.run is None or one.run.job not in ended)
     return replace(view, claims=left, used=sum((one.room for one in left), Room()))
 
 
@@ -101,6 +128,32 @@ def test_a_pool_that_fits_keeps_its_places_and_leaves_the_others() -> None:
     crossed = waiting(1, machines("a", "h200", 1, 6), machines("b", "b200", 1, 4))
     turns = decided([crossed, waiting(2, machines("a", "h200", 1, 2)), waiting(3, machines("a", "h200", 1, 1))], held)
     assert [turn.admitted for turn in turns] == [False, True, False]
+
+
+def test_a_pool_that_fits_may_have_to_move_for_another_of_its_series() -> None:
+    """Its machine with 2 GPUs fits best on node-b now. Once that is free it has to go to node-a, which is kept too."""
+    held = fleet(node("node-a", "h200", 3), node("node-b", "h200", 8, claim(1, 2)))
+    mixed = waiting(1, machines("a", "h200", 1, 2), machines("b", "h200", 1, 8))
+    turns = decided([mixed, waiting(2, machines("a", "h200", 1, 2))], held)
+    assert [turn.admitted for turn in turns] == [False, False]
+    said = "It would fit, but that would delay job 1 in front of it, which waits for 2 h200 and 8 h200 GPUs."
+    assert turns[1].decision == said
+
+
+def test_nodes_that_those_in_front_can_never_use_are_left_to_others() -> None:
+    held = fleet(node("node-a", "h200", 2), node("node-b", "h200", 8, claim(1, 2)))
+    turns = decided([waiting(1, machines("a", "h200", 1, 8)), waiting(2, machines("a", "h200", 1, 2))], held)
+    assert [turn.admitted for turn in turns] == [False, True]
+
+
+def test_who_would_be_delayed_is_the_one_whose_machines_do_not_fit() -> None:
+    held = fleet(A, node("node-b", "b200", 4, claim(1, 4)), node("node-c", "h200", 8, claim(2, 1)))
+    keeps = waiting(1, machines("a", "h200", 1, 4), machines("b", "b200", 1, 4))
+    closes = waiting(2, machines("a", "h200", 2, 8))
+    turns = decided([keeps, closes, waiting(3, machines("a", "h200", 1, 1))], held)
+    assert turns[2].decision == (
+        "It would fit, but that would delay job 2 in front of it, which waits for 16 h200 GPUs."
+    )
 
 
 def test_one_that_could_never_run_holds_up_nobody() -> None:

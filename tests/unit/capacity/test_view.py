@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from starforge.domain.capacity.nodes import UNLABELLED, NodeView, Room
+from starforge.domain.capacity.nodes import UNLABELLED, GpuSharing, NodeView, Room
 from starforge.domain.capacity.view import BlockKind, HolderKind, holders, node_gpus, series_gpus
 from starforge.domain.names import PlaygroundId
 from tests.unit.capacity.grounds import AT, PLENTY, TAINT, claim, gpu_by_gpu, node, views
@@ -70,6 +70,22 @@ def test_a_series_is_the_sum_of_its_nodes(found: list[NodeView]) -> None:
 def test_a_block_has_one_cause_and_a_sentence(view: NodeView, cause: str, gpus: int, message: str) -> None:
     [found] = node_gpus(view).causes
     assert (found.cause, found.gpus, found.message) == (BlockKind(cause), gpus, message)
+
+
+@pytest.mark.parametrize("sharing", list(GpuSharing))
+def test_a_label_without_devices_says_where_they_are(sharing: GpuSharing) -> None:
+    said = {
+        GpuSharing.WHOLE: "its device plugin offers no GPUs.",
+        GpuSharing.MIG: "its GPUs are divided into MIG slices with names of their own, which no job can ask for.",
+        GpuSharing.TIME_SLICED: "its GPUs are shared in time under another name, which no job can ask for.",
+        GpuSharing.DYNAMIC_CLAIMS: "its GPUs are handed out by resource claims, which no job makes.",
+    }
+    [cause] = node_gpus(node("a", gpus=0, sharing=sharing)).causes
+    assert cause.message == f"a has the label of series h200, but {said[sharing]}"
+
+
+def test_logical_gpus_need_no_devices() -> None:
+    assert node_gpus(node("a", gpus=0, logical=True)).causes == ()
 
 
 def test_pods_may_hold_more_than_is_left_when_devices_are_lost() -> None:

@@ -18,7 +18,7 @@ from starforge.domain.capacity.packing import (
     without,
 )
 from starforge.domain.capacity.view import HeldGpus, SeriesGpus, series_gpus, why_closed
-from starforge.domain.capacity.words import gpus_free, machines_in_words, why_never
+from starforge.domain.capacity.words import machines_in_words, room_now, why_never
 
 UNKNOWN_AFTER = timedelta(seconds=60)
 """What was heard longer ago says nothing about now."""
@@ -151,7 +151,7 @@ class Ground:
         if len(names) == group.count:
             said = f"{machines_in_words(group)}, which would fit now."
             return PoolFit(group.pool, FitVerdict.NOW, said, len(names), _once(names))
-        free = gpus_free(group.series, self._series.get(group.series))
+        free = room_now(group, self._series.get(group.series), rooms.get(group.series, {}))
         said = f"{machines_in_words(group)}: {len(names)} of {group.count} can be placed now ({free})."
         return PoolFit(group.pool, FitVerdict.LATER, said, len(names), _once(names))
 

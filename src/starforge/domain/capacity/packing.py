@@ -1,20 +1,21 @@
 """Which machines of some pools have room on which nodes: the scheduler's own arithmetic, for all pools together.
 
 Pools of one kind of machine are placed exactly. Where several kinds share a series, a greedy placement is tried first
-and then a search over all others, which gives up after STEPS: only then "does not fit" may be wrong, never "fits".
+and then a search (`filling`), which follows only so many states on large fleets: only then "does not fit" may be wrong,
+never "fits".
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+from starforge.domain.capacity.filling import fitting, parts, search, times
 from starforge.domain.capacity.nodes import NodeView, Room
 from starforge.domain.capacity.view import is_open
 from starforge.domain.names import JobId
 from starforge.domain.quantities import parse_bytes
 from starforge.domain.spec import JobSpec
-
-STEPS = 5_000
 
 
 @dataclass(frozen=True)
@@ -106,21 +107,6 @@ def as_many_as_fit(group: Machines, rooms: Mapping[str, Room]) -> tuple[str, ...
     return tuple(places)
 
 
-def fitting(each: Room, room: Room) -> int:
-    """How many machines there is room for."""
-    limits = [
-        have // need
-        for have, need in (
-            (room.gpus, each.gpus),
-            (room.cpu_millis, each.cpu_millis),
-            (room.memory, each.memory),
-            (room.pods, each.pods),
-        )
-        if need > 0
-    ]
-    return max(0, min(limits, default=0))
-
-
 def _fullest(each: Room, rooms: Mapping[str, Room]) -> Iterator[tuple[str, int]]:
     counts = ((name, fitting(each, room)) for name, room in rooms.items())
     able = [(name, count) for name, count in counts if count]
@@ -133,7 +119,7 @@ def _pack(groups: Sequence[Machines], rooms: Mapping[str, Room]) -> list[tuple[s
     sized = [groups[index] for index in order]
     found = _greedy(sized, rooms)
     if found is None and len({group.each for group in groups}) > 1 and not _exceeds(groups, rooms):
-        found = _Search(sized, rooms).run()
+        found = _searched(sized, rooms)
     if found is None:
         return None
     places: list[tuple[str, ...]] = [()] * len(groups)
@@ -142,21 +128,24 @@ def _pack(groups: Sequence[Machines], rooms: Mapping[str, Room]) -> list[tuple[s
     return places
 
 
+def _searched(groups: Sequence[Machines], rooms: Mapping[str, Room]) -> list[tuple[str, ...]] | None:
+    missing: Counter[Room] = Counter()
+    for group in groups:
+        missing[group.each] += group.count
+    found = search(list(missing), tuple(missing.values()), rooms)
+    if found is None:
+        return None
+    names = {kind: iter(places) for kind, places in zip(missing, found, strict=True)}
+    return [tuple(islice(names[group.each], group.count)) for group in groups]
+
+
 def _exceeds(groups: Sequence[Machines], rooms: Mapping[str, Room]) -> bool:
     """Whether they surely do not fit: one kind of them alone does not, or all of them want more than there is."""
     if any(len(as_many_as_fit(group, rooms)) < group.count for group in groups):
         return True
-    wanted = sum((_times(group.each, group.count) for group in groups), Room())
-    there = sum((Room(*(max(0, part) for part in _parts(room))) for room in rooms.values()), Room())
+    wanted = sum((times(group.each, group.count) for group in groups), Room())
+    there = sum((Room(*(max(0, part) for part in parts(room))) for room in rooms.values()), Room())
     return not there.holds(wanted)
-
-
-def _parts(room: Room) -> tuple[int, int, int, int]:
-    return room.gpus, room.cpu_millis, room.memory, room.pods
-
-
-def _times(room: Room, count: int) -> Room:
-    return Room(*(part * count for part in _parts(room)))
 
 
 def _size(group: Machines) -> tuple[int, int, int]:
@@ -173,61 +162,3 @@ def _greedy(groups: Sequence[Machines], rooms: Mapping[str, Room]) -> list[tuple
             left[name] -= group.each
         found.append(names)
     return found
-
-
-class _Search:
-    """Every placement, machine by machine; nodes with the same room are alike, and no state is entered twice."""
-
-    def __init__(self, groups: Sequence[Machines], rooms: Mapping[str, Room]) -> None:
-        self._machines = [(index, group.each) for index, group in enumerate(groups) for _ in range(group.count)]
-        self._groups, self._left = len(groups), dict(rooms)
-        self._failed: set[tuple[int, tuple[Room, ...]]] = set()
-        self._names: list[str] = []
-        self._steps = 0
-
-    def run(self) -> list[tuple[str, ...]] | None:
-        if len(self._machines) > STEPS or not self._goes_on(0):
-            return None
-        found: list[list[str]] = [[] for _ in range(self._groups)]
-        for (index, _), name in zip(self._machines, self._names, strict=True):
-            found[index].append(name)
-        return [tuple(names) for names in found]
-
-    def _goes_on(self, at: int) -> bool:
-        """Depth first, without recursion, as there may be a thousand machines."""
-        choices = [self._choices(at)]
-        while choices:
-            if len(self._names) == len(self._machines):
-                return True
-            self._steps += 1
-            name = next(choices[-1], None) if self._steps <= STEPS else None
-            if name is not None:
-                self._put(name)
-                choices.append(self._choices(len(self._names)))
-                continue
-            choices.pop()
-            if choices:
-                self._failed.add(self._state())
-                self._take_back()
-        return False
-
-    def _choices(self, at: int) -> Iterator[str]:
-        if at >= len(self._machines) or self._state() in self._failed:
-            return iter(())
-        each, alike = self._machines[at][1], dict[Room, str]()
-        for name, room in self._left.items():
-            if fitting(each, room):
-                alike.setdefault(room, name)
-        return iter([name for _, name in sorted(alike.items(), key=lambda one: (one[0].gpus, one[0].memory))])
-
-    def _state(self) -> tuple[int, tuple[Room, ...]]:
-        rooms = sorted(self._left.values(), key=lambda room: (room.gpus, room.cpu_millis, room.memory, room.pods))
-        return len(self._names), tuple(rooms)
-
-    def _put(self, name: str) -> None:
-        self._left[name] -= self._machines[len(self._names)][1]
-        self._names.append(name)
-
-    def _take_back(self) -> None:
-        name = self._names.pop()
-        self._left[name] += self._machines[len(self._names)][1]

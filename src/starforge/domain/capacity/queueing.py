@@ -1,16 +1,18 @@
 """Whose turn it is, in a queue where a job goes when all its pools fit, and delays none that is in front of it.
 
-Each job in front that does not go keeps, for those behind, the places of its pools that fit now; for a pool that does
-not, every node that could ever hold one of its machines. So whatever ends next, those in front find what they would
-have found without anybody behind them.
+Each job in front that does not go keeps, for those behind, the places of its pools that fit now. Where its pools of a
+series do not all fit, every node of that series is closed that could ever hold a machine which somebody in front wants,
+also of pools that fit: they may have to go elsewhere than now to leave room for the others. So whatever ends next,
+those in front find what they would have found without anybody behind them.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from starforge.domain.capacity.fit import FitVerdict, FleetFit, Ground, Until, after_reserved, is_known, unknown
-from starforge.domain.capacity.nodes import FleetNodes, NodeView
+from starforge.domain.capacity.nodes import FleetNodes, Room
 from starforge.domain.capacity.packing import Machines, Places, empty_room, place, without
 from starforge.domain.names import JobId
 
@@ -69,13 +71,26 @@ class _Line:
         self._nodes, self._fleet, self._until = nodes, fleet, until
         self._ground = Ground(fleet, nodes) if nodes and is_known(nodes, at) else None
         self._open = self._rooms = after_reserved(self._ground.open, reserved) if self._ground else {}
+        self._empty = {view.name: empty_room(view) for view in self._ground.views} if self._ground else {}
         self._judged: dict[tuple[Machines, ...], FleetFit] = {}
         self._front: list[Waiting] = []
+        self._kept: dict[str, list[Machines]] = defaultdict(list)
         self._kept_by: dict[str, Waiting] = {}
+        self._closed_by: dict[str, Waiting] = {}
+        self._too_large: set[tuple[Machines, ...]] = set()
 
     def next(self, one: Waiting) -> Turn:
-        places = place(one.demand, self._rooms) if self._ground else None
+        places = self._places(one.demand)
         return self._keep(one, self._fit(one)) if places is None else self._admit(one, places)
+
+    def _places(self, demand: tuple[Machines, ...]) -> Places | None:
+        """What found no place once finds none behind others either, as there is only ever less room."""
+        if self._ground is None or demand in self._too_large:
+            return None
+        places = place(demand, self._rooms)
+        if places is None:
+            self._too_large.add(demand)
+        return places
 
     def _fit(self, one: Waiting) -> FleetFit:
         """Jobs of a sweep ask for the same: it is judged once. Only of the first in line it is told who must end."""
@@ -111,32 +126,34 @@ class _Line:
     def _why(self, one: Waiting, seen: FleetFit) -> str:
         if seen.verdict is not FitVerdict.NOW:
             return seen.message
-        by = next((self._kept_by[group.series] for group in one.demand if group.series in self._kept_by), None)
+        keeps = {**self._kept_by, **self._closed_by}
+        by = next((keeps[group.series] for group in one.demand if group.series in keeps), None)
         if by is None:
             return seen.message
-        what = " and ".join(f"{group.count * group.each.gpus} {group.series}" for group in by.demand)
-        return f"It would fit, but that would delay {by.name} in front of it, which waits for {what} GPUs."
+        what = [f"{group.count * group.each.gpus} {group.series}" for group in by.demand if group.each.gpus]
+        waits = f"{' and '.join(what)} GPUs" if what else "its machines"
+        return f"It would fit, but that would delay {by.name} in front of it, which waits for {waits}."
 
     def _keep_places(self, one: Waiting) -> None:
-        """Pools that fit keep their places; of the others every node that could ever be of use is closed."""
-        missing = []
-        for group in one.demand:
-            places = place([group], self._rooms)
+        for series in dict.fromkeys(group.series for group in one.demand):
+            wanted = [group for group in one.demand if group.series == series]
+            self._kept[series] += wanted
+            self._kept_by.setdefault(series, one)
+            places = place(wanted, self._rooms)
             if places is None:
-                missing.append(group)
+                self._closed_by.setdefault(series, one)
+                self._close(series)
             else:
-                self._rooms = without(self._rooms, [group], places)
-            self._kept_by.setdefault(group.series, one)
-        for group in missing:
-            self._close(group)
+                self._rooms = without(self._rooms, wanted, places)
 
-    def _close(self, group: Machines) -> None:
-        left = self._rooms.get(group.series)
-        if left and self._ground:
-            closed = {view.name for view in self._ground.views if _could_hold(view, group)}
-            rest = {name: room for name, room in left.items() if name not in closed}
-            self._rooms = {**self._rooms, group.series: rest}
+    def _close(self, series: str) -> None:
+        """Leave of a series only nodes that could never hold a machine which somebody in front wants."""
+        left = self._rooms.get(series, {})
+        kinds = {group.each for group in self._kept[series]}
+        rest = {name: room for name, room in left.items() if not self._could_hold(name, kinds)}
+        self._kept[series] = []  # what is left is of no use to them, so they need not be asked about again
+        self._rooms = {**self._rooms, series: rest}
 
-
-def _could_hold(view: NodeView, group: Machines) -> bool:
-    return view.series == group.series and empty_room(view).holds(group.each)
+    def _could_hold(self, node: str, kinds: Iterable[Room]) -> bool:
+        room = self._empty[node]
+        return any(room.holds(each) for each in kinds)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from starforge.domain.capacity.nodes import Claim, NodeView, Taint
+from starforge.domain.capacity.nodes import Claim, GpuSharing, NodeView, Taint
 from starforge.domain.names import PlaygroundId, RunKey
 
 
@@ -26,6 +26,14 @@ class HolderKind(StrEnum):
     JOB = "JOB"
     PLAYGROUND = "PLAYGROUND"
     FOREIGN = "FOREIGN"
+
+
+_NO_GPUS = {
+    GpuSharing.WHOLE: "its device plugin offers no GPUs",
+    GpuSharing.MIG: "its GPUs are divided into MIG slices with names of their own, which no job can ask for",
+    GpuSharing.TIME_SLICED: "its GPUs are shared in time under another name, which no job can ask for",
+    GpuSharing.DYNAMIC_CLAIMS: "its GPUs are handed out by resource claims, which no job makes",
+}
 
 
 @dataclass(frozen=True)
@@ -115,8 +123,8 @@ def _causes(view: NodeView, total: int, used: int, healthy: int) -> Iterator[Blo
     if broken:
         told = f"{_gpus(broken)} of {view.name} {'is' if broken == 1 else 'are'} there but not healthy."
         yield BlockCause(BlockKind.UNHEALTHY, broken, 1, told)
-    if view.series is not None and total == 0:
-        told = f"{view.name} has the label of series {view.series}, but its device plugin offers no GPUs."
+    if view.series is not None and total == 0 and not view.logical:
+        told = f"{view.name} has the label of series {view.series}, but {_NO_GPUS[view.sharing]}."
         yield BlockCause(BlockKind.NO_DEVICES, 0, 1, told)
     rest = unused - broken
     if rest and view.series is None:
