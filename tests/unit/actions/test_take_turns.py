@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -50,6 +51,11 @@ class Queue:
         at = START + timedelta(microseconds=next(_moments))
         see_nodes(self.world.ports, [NodesSeen(at, nodes, whole=True)], None)
 
+    def submit(self, draft: SpecDraft, **rest: Any) -> JobId:
+        """A job that comes a second after the one before, so that it is behind it."""
+        self.world.clock.forward(1)
+        return self.world.submit(draft, **rest)
+
     def take(self) -> None:
         self.world.clock.forward(3)
         self.hear()
@@ -81,14 +87,14 @@ def reason_of(world: World, job: JobId) -> str:
 
 
 def test_a_job_that_comes_waits_and_says_so_and_nothing_is_done_for_it(queue: Queue) -> None:
-    job = queue.world.submit(wanting(4))
+    job = queue.submit(wanting(4))
     found = queue.world.job(job)
     assert (found.state, found.queues, queue.world.due()) == (JobState.SUBMITTED, True, [])
     assert reason_of(queue.world, job)
 
 
 def test_it_goes_as_soon_as_all_its_pools_fit(queue: Queue) -> None:
-    job = queue.world.submit(wanting(8))
+    job = queue.submit(wanting(8))
     queue.take()
     found = queue.world.job(job)
     assert not found.queues
@@ -102,14 +108,14 @@ def test_it_goes_as_soon_as_all_its_pools_fit(queue: Queue) -> None:
 
 
 def test_what_had_its_turn_is_counted_before_it_has_a_pod_and_only_once_when_it_has(queue: Queue) -> None:
-    first, second = queue.world.submit(wanting(4, name="first")), queue.world.submit(wanting(5, name="second"))
+    first, second = queue.submit(wanting(4, name="first")), queue.submit(wanting(5, name="second"))
     queue.take()
     assert (queue.world.job(first).queues, queue.world.job(second).queues) == (False, True)
     queue.world.work()
     queue.take()
     assert queue.world.job(second).queues  # the Pod of the first is not on a node yet
     queue.hold((first, 4))
-    third = queue.world.submit(wanting(4, name="third", priority=1))
+    third = queue.submit(wanting(4, name="third", priority=1))
     queue.take()
     assert not queue.world.job(third).queues
     queue.hold((third, 4))
@@ -118,12 +124,11 @@ def test_what_had_its_turn_is_counted_before_it_has_a_pod_and_only_once_when_it_
 
 
 def test_a_place_has_its_number_what_is_in_front_and_the_sentence_and_is_pushed(queue: Queue) -> None:
-    holder = queue.world.submit(wanting(8))
+    holder = queue.submit(wanting(8))
     queue.take()
     queue.hold((holder, 8))
-    front = queue.world.submit(wanting(8, name="front"))
-    queue.world.clock.forward(1)
-    behind = queue.world.submit(wanting(2, name="behind"))
+    front = queue.submit(wanting(8, name="front"))
+    behind = queue.submit(wanting(2, name="behind"))
     queue.take()
     places = [queue.world.job(job).attempt.queue for job in (front, behind)]
     assert [(place.position, place.gpus_ahead) for place in places if place] == [(1, 0), (2, 8)]
@@ -133,7 +138,7 @@ def test_a_place_has_its_number_what_is_in_front_and_the_sentence_and_is_pushed(
 
 
 def test_whoever_has_the_higher_priority_goes_first(queue: Queue) -> None:
-    low, high = queue.world.submit(wanting(8, name="low")), queue.world.submit(wanting(8, name="high", priority=9))
+    low, high = queue.submit(wanting(8, name="low")), queue.submit(wanting(8, name="high", priority=9))
     queue.take()
     assert (queue.world.job(low).queues, queue.world.job(high).queues) == (True, False)
 
@@ -145,7 +150,7 @@ def test_two_jobs_that_each_need_what_the_other_would_hold_run_one_after_the_oth
         replace(DRAFT, name=name, pools=(PoolDraft("left", one, 1, some), PoolDraft("right", other, 1, rest)))
         for name, one, some, other, rest in (("one", "h200", 6, "b200", 4), ("two", "b200", 4, "h200", 6))
     ]
-    jobs = [queue.world.submit(draft) for draft in crossed]
+    jobs = [queue.submit(draft) for draft in crossed]
     queue.take()
     assert [queue.world.job(job).queues for job in jobs] == [False, True]
     queue.world.work()
@@ -157,7 +162,7 @@ def test_two_jobs_that_each_need_what_the_other_would_hold_run_one_after_the_oth
 
 
 def test_one_that_is_canceled_while_it_queues_ends_and_lets_the_next_one_go(queue: Queue) -> None:
-    first, second = queue.world.submit(wanting(8, name="first")), queue.world.submit(wanting(8, name="second"))
+    first, second = queue.submit(wanting(8, name="first")), queue.submit(wanting(8, name="second"))
     cancel(queue.world.ports, first, Wish(ANN))
     queue.take()
     assert queue.world.job(first).state is JobState.FINISHING
@@ -165,7 +170,7 @@ def test_one_that_is_canceled_while_it_queues_ends_and_lets_the_next_one_go(queu
 
 
 def test_nothing_is_read_or_written_while_the_feed_stands_still(queue: Queue) -> None:
-    holder, waits = queue.world.submit(wanting(8)), queue.world.submit(wanting(8, name="waits"))
+    holder, waits = queue.submit(wanting(8)), queue.submit(wanting(8, name="waits"))
     queue.take()
     queue.hold((holder, 8))
     queue.take()
@@ -177,10 +182,10 @@ def test_nothing_is_read_or_written_while_the_feed_stands_still(queue: Queue) ->
 
 def test_a_job_of_another_queue_and_all_of_them_where_kueue_decides_go_at_once(queue: Queue, world: World) -> None:
     world.fleet.given = replace(world.fleet.given, has_queues=True)
-    other = world.submit(replace(wanting(64), queue="team-a"), allow_unsatisfiable=True)
+    other = queue.submit(replace(wanting(64), queue="team-a"), allow_unsatisfiable=True)
     queue.take()
     assert not world.job(other).queues
-    own = world.submit(wanting(64), allow_unsatisfiable=True)
+    own = queue.submit(wanting(64), allow_unsatisfiable=True)
     queue.take()
     assert world.job(own).queues
     queue.hear("Kueue")
@@ -192,14 +197,14 @@ def test_with_a_queue_of_ours_by_setting_kueue_decides_nothing(world: World) -> 
     queue = Queue(world, Queueing.ON)
     queue.hear("Kueue")
     queue.see(NODE)
-    own = world.submit(wanting(64), allow_unsatisfiable=True)
+    own = queue.submit(wanting(64), allow_unsatisfiable=True)
     queue.turns.take()
     assert world.job(own).queues
 
 
 def test_nobody_goes_while_the_fleet_was_not_heard_and_all_go_where_it_never_tells_of_nodes(world: World) -> None:
     queue = Queue(world)
-    job = world.submit(wanting(1))
+    job = queue.submit(wanting(1))
     assert world.sql.renew_observer("home", holder="me", at=world.clock(), lease_s=15)
     queue.turns.take()
     assert world.job(job).queues
@@ -213,7 +218,7 @@ def test_nobody_goes_while_the_fleet_was_not_heard_and_all_go_where_it_never_tel
 
 
 def test_jobs_that_wait_when_the_queue_is_turned_off_go_at_once(queue: Queue, world: World) -> None:
-    job = world.submit(wanting(64), allow_unsatisfiable=True)
+    job = queue.submit(wanting(64), allow_unsatisfiable=True)
     queue.take()
     world.ports = replace(world.ports, queueing=Queueing.OFF)
     after = Turns(world.ports, Watcher("home", "me"))
@@ -222,7 +227,7 @@ def test_jobs_that_wait_when_the_queue_is_turned_off_go_at_once(queue: Queue, wo
 
 
 def test_who_lost_the_fleet_decides_nothing(queue: Queue) -> None:
-    job = queue.world.submit(wanting(1))
+    job = queue.submit(wanting(1))
     queue.world.sql.renew_observer("home", holder="me", at=queue.world.clock(), lease_s=0)
     queue.world.clock.forward(1)
     assert queue.world.sql.renew_observer("home", holder="other", at=queue.world.clock(), lease_s=15)
@@ -234,7 +239,7 @@ def test_who_lost_the_fleet_decides_nothing(queue: Queue) -> None:
 def test_a_retried_job_queues_again(queue: Queue, world: World) -> None:
     from starforge.domain.actions.retry import Again, retry
 
-    job = world.submit(wanting(1))
+    job = queue.submit(wanting(1))
     queue.take()
     cancel(world.ports, job, Wish(ANN))
     world.settle()
