@@ -177,6 +177,6 @@ def test_logical_gpus_are_those_of_the_setting_and_of_what_machines_say() -> Non
     ]  # fmt: skip
 
 
-def test_a_machine_shows_its_gpus_also_where_it_asks_for_none() -> None:
+def test_a_pod_shows_the_gpus_that_it_asks_for_and_no_logical_ones() -> None:
     found = [with_gpus(placed(pod("a")), "2"), placed(pod("b"), gpus=3)]
-    assert [each.gpus for each in pod_views(found, {}, AT)] == [2, 3]
+    assert [each.gpus for each in pod_views(found, {}, AT)] == [0, 3]

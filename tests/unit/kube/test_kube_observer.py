@@ -9,31 +9,34 @@ import pytest
 
 from starforge.adapters.kube.client import PAGE, KubeApi
 from starforge.adapters.kube.labels import KubeObject
-from starforge.adapters.kube.paths import Paths
+from starforge.adapters.kube.paths import NODES, PODS_OF_THE_CLUSTER, Paths
 from starforge.adapters.kube.settings import KubeConfig
 from starforge.adapters.kube.watch import observer
 from starforge.adapters.kube.watch.nodeboard import NodeRules
 from starforge.adapters.kube.watch.observer import Observer, sources
+from starforge.domain.capacity.nodes import NodesSeen
 from starforge.domain.names import JobId, RunKey
 from starforge.domain.observation import EventSeen, FleetHeard, LogSeen, RunPhase, RunSeen, Seen
 from starforge.domain.ports import Resume
 from starforge.domain.reason import ReasonCode
 from starforge.domain.settled import same_picture
 from tests.unit.kube.kube_cluster import Cluster, served
-from tests.unit.kube.kube_objects import event, pod, rayjob
+from tests.unit.kube.kube_objects import event, node, pod, rayjob
 from tests.unit.kube.kube_orders import AT, RUN
 from tests.unit.kube.kube_server import Answer, Query, Server, changes, listed, serving, status
 
 LOG = Answer((b"2026-11-29T12:00:00.5Z hello\n",))
 STAY = changes(then="stay")
+PATHS = Paths("ns")
 RULES = NodeRules("starforge/gpu-series")
 
 
 class Namespace:
-    """A namespace with a run in it; `down` makes every answer a 503."""
+    """A namespace with a run in it; `down` makes every answer a 503, `instead` is what some paths answer."""
 
     def __init__(self) -> None:
         self.down, self.has_kueue = False, False
+        self.instead: dict[str, Answer] = {}
         gone = ("DELETED", rayjob(version=20, job="SUCCEEDED", deployment="Complete"))
         self.watches = {"rayjobs": changes(gone, then="stay")}
         self.lists = {"rayjobs": listed(rayjob()), "pods": listed(pod("a", node_type="head", state="terminated"))}
@@ -43,6 +46,8 @@ class Namespace:
         kind = path.rpartition("/")[2]
         if self.down:
             return status(503, message="down")
+        if path in self.instead:
+            return self.instead[path]
         if kind == "log":
             return LOG
         if kind == "workloads" and not self.has_kueue:
@@ -134,9 +139,47 @@ def test_leaving_the_watch_ends_its_threads() -> None:
         assert threads_that_stay() == []
 
 
+FORBIDDEN = status(403, "Forbidden", "it is forbidden")
+
+
+@pytest.mark.parametrize("path", [NODES, PODS_OF_THE_CLUSTER])
+def test_nodes_are_told_once_the_right_to_see_them_is_given(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    namespace, stop = Namespace(), threading.Event()
+    namespace.lists["nodes"] = listed(node())
+    namespace.instead[path] = FORBIDDEN
+    with serving(namespace) as server:
+        told, seen = observe(server, stop), list[Seen]()
+        first(told, seen, lambda _: sum(asked == path for _, asked, _ in server.asked) > 1 and bool(caplog.records))
+        first(told, seen, lambda each: each == FleetHeard(AT))
+        assert {each.code for each in seen if isinstance(each, FleetHeard) and each.problem} <= {None}
+        assert not [each for each in seen if isinstance(each, NodesSeen)]
+        del namespace.instead[path]
+        nodes = first(told, seen, lambda each: isinstance(each, NodesSeen))
+        assert isinstance(nodes, NodesSeen)
+        assert (nodes.whole, [view.name for view in nodes.nodes]) == (True, ["node-a"])
+        stop.set()
+        list(told)
+    assert len([each for each in caplog.records if "capacity is not told" in each.getMessage()]) == 1
+
+
+def test_a_kueue_that_was_down_and_is_gone_then_is_no_problem() -> None:
+    namespace, stop = Namespace(), threading.Event()
+    namespace.has_kueue = True
+    with serving(namespace) as server:
+        told = observe(server, stop)
+        first(told, [], lambda each: each == FleetHeard(AT, other_queue="Kueue"))
+        namespace.instead[PATHS.workloads] = status(503, message="down")
+        server.closing.set()  # ends what is open
+        problem = "The Kubernetes API answered 503 when asked for Workloads: down"
+        first(told, [], lambda each: isinstance(each, FleetHeard) and each.problem == problem)
+        namespace.instead[PATHS.workloads] = status(404, message="the server could not find the requested resource")
+        first(told, [], lambda each: each == FleetHeard(AT))
+        stop.set()
+        list(told)
+
+
 # --- against a server with a memory -----------------------------------------------------------------------------------
 
-PATHS = Paths("ns")
 WAITING = "waiting"  # so that no log is followed
 
 

@@ -11,7 +11,7 @@ from starforge.adapters.kube.rendering.resources import GPU
 from starforge.domain.capacity.nodes import Room
 
 _CPU, _MEMORY = "cpu", "memory"
-_QUANTITY = re.compile(r"([+-]?[0-9.]+)(?:([eE][+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i)?)$")
+_QUANTITY = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([eE][+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i)?)")
 _UNITS = {
     "": Decimal(1), "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"),
     **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", 1)},
@@ -23,7 +23,7 @@ Amounts = dict[str, Decimal]
 @lru_cache(4096)
 def parse_quantity(text: str | float) -> Decimal:
     """A Kubernetes quantity, such as 500m, 2Gi or 1e3; ValueError if it is none."""
-    match = _QUANTITY.match(str(text))
+    match = _QUANTITY.fullmatch(str(text))
     if match is None:
         raise ValueError(f"{text!r} is not a quantity of Kubernetes")
     return Decimal(match[1] + (match[2] or "")) * _UNITS[match[3] or ""]
