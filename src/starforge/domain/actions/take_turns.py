@@ -1,6 +1,5 @@
 """Whose turn it is: which jobs of the queue get their RayJob now, and what the others are told."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -11,11 +10,12 @@ from starforge.domain.capacity.nodes import FleetNodes
 from starforge.domain.capacity.packing import Machines, machines_of
 from starforge.domain.capacity.queueing import Turn, Waiting, decide
 from starforge.domain.capacity.view import HeldGpus
+from starforge.domain.capacity.waiting import placed
 from starforge.domain.changes import Changes, Watcher
 from starforge.domain.deadlines import RUNS, ClockKind
 from starforge.domain.errors import StaleRevision
 from starforge.domain.job import Job, JobState
-from starforge.domain.names import JobId, RunKey
+from starforge.domain.names import JobId
 from starforge.domain.observation import FleetHeard, Seen
 from starforge.domain.ports import Ports
 from starforge.domain.queries import JobFilter, JobOrder, JobOrderField, Window
@@ -163,12 +163,10 @@ def _behind(behind: Sequence[Job], decided: Sequence[Turn], front: Sequence[Job]
 
 def reserved(jobs: Sequence[Job], nodes: FleetNodes | None) -> Iterator[Machines]:
     """Machines of jobs that had their turn and that have no Pod on a node yet."""
-    placed: Counter[tuple[RunKey, str | None]] = Counter()
-    for view in nodes.views if nodes else ():
-        placed.update((claim.run, claim.pool) for claim in view.claims if claim.run)
+    there = placed(nodes.views if nodes else ())
     for job in jobs:
         for machines in machines_of(job.spec):
-            missing = machines.count - placed[job.run, machines.pool]
+            missing = machines.count - there.get((job.run, machines.pool), 0)
             if missing > 0:
                 yield replace(machines, count=missing, job=job.id)
 
